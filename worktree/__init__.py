@@ -1,0 +1,30 @@
+"""Git and the disk: worktrees that lose nothing."""
+
+from worktree.ending import Ending, Preserved
+from worktree.errors import GitError, Interrupted, LaunchError, PreservationError, UnsettledError, WorktreeError
+from worktree.git import Limits
+from worktree.interruption import Interruption
+from worktree.launch import Launch
+from worktree.redaction import Redactor, secrets_in
+from worktree.remote import Fence, Origin, RefUpdate
+from worktree.worktree import Worktree
+
+__all__ = [
+    "Ending",
+    "Fence",
+    "GitError",
+    "Interrupted",
+    "Interruption",
+    "Launch",
+    "LaunchError",
+    "Limits",
+    "Origin",
+    "PreservationError",
+    "Preserved",
+    "Redactor",
+    "RefUpdate",
+    "UnsettledError",
+    "Worktree",
+    "WorktreeError",
+    "secrets_in",
+]

@@ -58,7 +58,8 @@ def _forms(value: str) -> set[str]:
     forms.add(base64.b64encode(b"x-access-token:" + raw).decode())
     # The bytes around the value decide how it falls into base64's groups of three: cover all three, without the
     # characters at either end that the neighbours share.
-    for lead in range(3):
+    for lead, first in enumerate((0, 2, 3)):
         encoded = base64.b64encode(b"\0" * lead + raw).decode().rstrip("=")
-        forms.add(encoded[(0, 2, 3)[lead] : len(encoded) - (len(raw) + lead) % 3 and -1 or None])
+        shared = 1 if (lead + len(raw)) % 3 else 0
+        forms.add(encoded[first : len(encoded) - shared])
     return {form for form in forms if len(form) >= _SHORTEST_SECRET}

@@ -1,0 +1,66 @@
+"""One linked worktree and all that is pinned about it; what preservation and clean-up work on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from worktree.git import Git
+from worktree.record import RecordDirectory, RunRecord
+from worktree.remote import Fence, RefUpdate, Remote
+from worktree.snapshot import Snapshot
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was seen to be safe.
+
+    `held` are commits whose ids were read back from origin, `snapshots` those among them that hold files which
+    are in no branch, `places` what a person is told: (what, where) in the order it came about.
+    """
+
+    held: set[str] = field(default_factory=set)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    places: list[tuple[str, str]] = field(default_factory=list)
+    rescued: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """The worktree at `path` whose git directory is `admin`.
+
+    `git` works in it by both names, so that a replaced `.git` leads nowhere; `shared` works in the git directory
+    common to all worktrees. `refs` are the refs of the Launch repository before the run.
+    """
+
+    record: RunRecord
+    directory: RecordDirectory
+    admin: Path
+    git: Git
+    shared: Git
+    remote: Remote
+    refs: Mapping[str, str]
+    fence: Fence | None
+    ledger: Ledger
+
+    @property
+    def path(self) -> Path:
+        """Where the files are."""
+        return self.record.path
+
+    @property
+    def branch_ref(self) -> str:
+        """The full name of the Issue branch."""
+        return f"refs/heads/{self.record.branch}"
+
+    def completing(self) -> "Checkout":
+        """Return the same checkout with completion views, see `Git.completing`."""
+        return replace(
+            self, git=self.git.completing(), shared=self.shared.completing(), remote=self.remote.completing()
+        )
+
+    def push(self, what: str, update: RefUpdate) -> None:
+        """Push one ref, in one push with the claim's where there is one, and enter it in the ledger."""
+        claim = [self.fence()] if self.fence else []
+        self.remote.push(update, *claim)
+        self.ledger.held.add(update.new)
+        self.ledger.places.append((what, f"{update.ref} at {update.new} on origin"))

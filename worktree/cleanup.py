@@ -1,0 +1,209 @@
+"""Taking a worktree away, after proof that nothing is lost with it."""
+
+import contextlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from worktree.caches import is_cache
+from worktree.checkout import Checkout
+from worktree.files import Listing, list_files, private_index, write_complete_tree
+from worktree.state import State, read_state
+
+_MOST_NAMED = 5
+
+# What tells one state of a file from another: device, inode, mode, size, modification and change times in ns.
+Signature = tuple[int, int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that decides whether a worktree may be removed.
+
+    `locked_by` is the reason of git's lock on it, `links_back` whether its `.git` is still ours. `changed` are
+    paths that differ from HEAD and from every snapshot on origin; `hidden` such that git was told not to look at;
+    `ignored` those that are no caches; `unknown` what git does not list at all. `unheld` is a commit that the run
+    made and that origin was not seen to hold, `private_refs` whether the worktree has refs of its own.
+    """
+
+    state: State
+    locked_by: str | None
+    links_back: bool
+    changed: tuple[str, ...]
+    hidden: tuple[str, ...]
+    ignored: tuple[str, ...]
+    unknown: tuple[str, ...]
+    unheld: str | None
+    private_refs: bool
+
+
+def reason_to_retain(facts: Facts, branch: str, run_id: str) -> str | None:
+    """Decide: None when everything here is proven to be elsewhere, else why the worktree stays."""
+    if not facts.links_back:
+        return "its .git was replaced or removed"
+    if facts.locked_by != f"nightkeep {run_id}":
+        return f"its lock is not ours: {facts.locked_by}" if facts.locked_by else "its lock was taken away"
+    if facts.state.operation is not None:
+        return f"a {facts.state.operation.value[0]} is unfinished in it"
+    if facts.state.branch != branch:
+        return f"HEAD is on {facts.state.branch or 'no branch'}, not on {branch}"
+    if facts.unheld is not None:
+        return f"commit {facts.unheld} was made in it and is not known to be on origin"
+    if facts.private_refs:
+        return "it has refs of its own"
+    for what, paths in (
+        ("edits that git was told not to look at", facts.hidden),
+        ("changes in no commit on origin", facts.changed),
+        ("ignored files", facts.ignored),
+        ("files that git does not list", facts.unknown),
+    ):
+        if paths:
+            return f"it holds {what}: {_named(paths)}"
+    return None
+
+
+def _named(paths: tuple[str, ...]) -> str:
+    more = len(paths) - _MOST_NAMED
+    shown = ", ".join(ascii(path)[1:-1] for path in paths[:_MOST_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def clean_up(checkout: Checkout) -> str | None:
+    """Remove the worktree, its local branch where the run made that, and its record, if all is proven safe.
+
+    Returns None when all is gone, else why it stays. Whatever cannot be told counts against removal. `checkout`
+    must be a completion view.
+    """
+    try:
+        signatures = _signatures(checkout.path)
+        facts = _facts(checkout, signatures)
+        reason = reason_to_retain(facts, checkout.record.branch, checkout.record.run_id)
+        return reason or _remove(checkout, signatures, facts.state)
+    except Exception as error:
+        return f"it could not be told whether everything is safe: {error}"
+
+
+def _facts(checkout: Checkout, signatures: dict[str, Signature]) -> Facts:
+    state = read_state(checkout.git, checkout.admin)
+    listing = list_files(checkout.git, checkout.path)
+    ignored = _ignored(checkout)
+    caches = [path for path in ignored if is_cache(checkout.path / path)]
+    listed = listing.tracked | listing.changed | listing.untracked
+    return Facts(
+        state=state,
+        locked_by=_locked_by(checkout.admin),
+        links_back=_links_back(checkout),
+        changed=_changed(checkout, state, listing),
+        hidden=tuple(sorted(listing.hidden)),
+        ignored=tuple(path for path in ignored if path not in caches),
+        unknown=tuple(path for path in signatures if path not in listed and not path.startswith(tuple(caches))),
+        unheld=_unheld_commit(checkout),
+        private_refs=any(path.is_file() for path in (checkout.admin / "refs").rglob("*")),
+    )
+
+
+def _changed(checkout: Checkout, state: State, listing: Listing) -> tuple[str, ...]:
+    changed = sorted(listing.changed | listing.untracked)
+    if not changed and state.head and checkout.git.answers("diff-index", "--cached", "--quiet", state.head, "--"):
+        return ()
+    with private_index(checkout.git, checkout.admin, checkout.directory.path) as private:
+        tree, left = write_complete_tree(private, checkout.path, checkout.git.limits.file)
+    if left:
+        return tuple(left)
+    known = {snapshot.tree for snapshot in checkout.ledger.snapshots}
+    return () if tree in known and not state.index_only else tuple(changed) or ("the index",)
+
+
+def _ignored(checkout: Checkout) -> list[str]:
+    flags = ("-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    return checkout.git.run("ls-files", *flags).fields
+
+
+def _locked_by(admin: Path) -> str | None:
+    try:
+        return (admin / "locked").read_text(errors="replace").strip()
+    except FileNotFoundError:
+        return None
+
+
+def _links_back(checkout: Checkout) -> bool:
+    link = checkout.path / ".git"
+    ours = f"gitdir: {checkout.admin}"
+    return (
+        not checkout.path.is_symlink() and not link.is_symlink() and link.is_file() and link.read_text().strip() == ours
+    )
+
+
+def _unheld_commit(checkout: Checkout) -> str | None:
+    """Return a commit that HEAD has named during the run and that origin was not seen to hold."""
+    log = (checkout.admin / "logs" / "HEAD").read_text(errors="replace").splitlines()
+    made = {oid for line in log for oid in line.split(" ", 2)[:2] if oid.strip("0")}
+    # Without its log (or with a pruned one) the tips are all there is to go by.
+    made |= {(checkout.admin / name).read_text().strip() for name in ("ORIG_HEAD",) if (checkout.admin / name).exists()}
+    made.add(checkout.git.run("rev-parse", "--verify", "HEAD").text)
+    made.add(checkout.shared.run("rev-parse", "--verify", checkout.branch_ref).text)
+    unknown = made - checkout.ledger.held
+    if not unknown:
+        return None
+    lines = [*sorted(unknown), *(f"^{oid}" for oid in sorted(checkout.ledger.held))]
+    found = checkout.shared.run("rev-list", "--max-count=1", "--stdin", stdin="\n".join(lines).encode() + b"\n")
+    return found.text or None
+
+
+def _signatures(top: Path) -> dict[str, Signature]:
+    """Return every entry below `top` that is no directory, with what tells its present state from a later one."""
+    found: dict[str, Signature] = {}
+    prefix = len(str(top)) + 1
+    pending = [str(top)]
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                else:
+                    found[entry.path[prefix:]] = _signature(entry.stat(follow_symlinks=False))
+    found.pop(".git", None)
+    return found
+
+
+def _signature(status: os.stat_result) -> Signature:
+    return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _remove(checkout: Checkout, signatures: dict[str, Signature], proven: State) -> str | None:
+    left = _unlink(checkout.path, signatures)
+    if left:
+        return f"files appeared or changed while it was being removed: {_named(tuple(left))}"
+    checkout.shared.run("worktree", "unlock", str(checkout.path))
+    checkout.shared.run("worktree", "remove", str(checkout.path))
+    if checkout.record.made_branch and proven.head:
+        checkout.shared.run("update-ref", "-d", checkout.branch_ref, proven.head)
+    if not checkout.directory.remove():
+        checkout.ledger.places.append(("session output", str(checkout.directory.path)))
+    return None
+
+
+def _unlink(top: Path, signatures: dict[str, Signature]) -> list[str]:
+    """Unlink exactly the files of `signatures`, each only if it is still the same, and directories that are empty.
+
+    Works by directory descriptors, so that a directory replaced by a link leads nowhere. Returns what is left.
+    """
+    prefix = len(str(top)) + 1
+    for directory, names, files, descriptor in os.fwalk(top, topdown=False, follow_symlinks=False):
+        for name in [*files, *names]:
+            _unlink_entry(name, descriptor, signatures.get(f"{directory}/{name}"[prefix:]))
+    if os.listdir(top) == [".git"]:  # noqa: PTH208 - names are all that is needed
+        (top / ".git").unlink()
+        top.rmdir()
+        return []
+    return sorted(_signatures(top)) or [str(top)]
+
+
+def _unlink_entry(name: str, descriptor: int, expected: Signature | None) -> None:
+    with contextlib.suppress(FileNotFoundError, OSError):
+        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            os.rmdir(name, dir_fd=descriptor)
+        elif expected == _signature(status):
+            os.unlink(name, dir_fd=descriptor)

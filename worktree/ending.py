@@ -1,0 +1,37 @@
+"""How a worktree ended."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Preserved(StrEnum):
+    """Where what a run made is. MACHINE means that something is kept only on this machine."""
+
+    ORIGIN = "origin"
+    MACHINE = "machine"
+    NOTHING_MADE = "nothing-made"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What is there after the with-block.
+
+    `kept` says that the checkout and its local branch are still in place, `why` says why, or that they were
+    cleaned up. `head` is the commit HEAD named last, None when git could not tell. `places` lists (what, where).
+    """
+
+    kept: bool
+    why: str
+    path: Path
+    branch: str
+    head: str | None
+    places: tuple[tuple[str, str], ...]
+    preserved: Preserved
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        if self.kept:
+            head = self.head or "an unknown commit"
+            return f"keeping the worktree {self.path} and its local branch {self.branch} at {head}: {self.why}"
+        return f"cleaned up the worktree {self.path} and its local branch {self.branch}"

@@ -1,0 +1,61 @@
+"""What can go wrong below. Infrastructure trouble is an exception; how a run ended is a value."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class WorktreeError(Exception):
+    """Anything that this package raises on purpose. Its text is redacted and fit for a person."""
+
+
+class LaunchError(WorktreeError):
+    """The Launch directory cannot be worked from as it stands. Nothing was done; the text says the remedy."""
+
+
+class UnsettledError(WorktreeError):
+    """A session left the worktree such that nobody can say what belongs to the pull request."""
+
+
+class PreservationError(WorktreeError):
+    """A Failed run's work could not be preserved whole. The worktree and its branch stay where they are."""
+
+
+class GitError(WorktreeError):
+    """A git command that failed, did not end in time, or could not be started.
+
+    `argv` begins with "git" and leaves out what every command of ours carries. `status` is the exit status,
+    negative for a signal, None when the command never ran. Every text in it is redacted.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], directory: Path, *, status: int | None, stdout: str = "", stderr: str = ""
+    ) -> None:
+        self.argv = tuple(argv)
+        self.directory = directory
+        self.status = status
+        self.stdout = stdout
+        self.stderr = stderr
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        said = "\n".join(part.strip() for part in (self.stderr, self.stdout) if part.strip())
+        return f"{' '.join(self.argv)} failed{self._how()} in {self.directory}" + (f": {said}" if said else "")
+
+    def _how(self) -> str:
+        if self.status is None:
+            return ""
+        return f" (exit {self.status})" if self.status >= 0 else f" (killed by signal {-self.status})"
+
+
+class GitTimeoutError(GitError):
+    """A git command that was stopped at its deadline."""
+
+    def _how(self) -> str:
+        return " (stopped at its deadline)"
+
+
+class Interrupted(GitError):  # noqa: N818 - the name is part of the published contract
+    """An ordinary command was refused or stopped, because a signal is recorded."""
+
+    def _text(self) -> str:
+        return "interrupted"

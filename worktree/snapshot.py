@@ -1,0 +1,57 @@
+"""A snapshot: everything in a worktree as one commit, made without touching anything."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from worktree.files import private_index, write_complete_tree
+from worktree.git import IDENTITY, Git
+from worktree.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A commit whose tree is the working files, and the paths that could not be put into it."""
+
+    commit: str
+    tree: str
+    left: tuple[str, ...]
+
+
+def take_snapshot(git: Git, admin: Path, top: Path, scratch: Path, state: State, subject: str) -> Snapshot:
+    """Make a commit of the working files, conflict markers and all, in the shape of a stash.
+
+    Its parents are HEAD, a commit of the index where that differs, and what the unfinished operation brought in.
+    Works while the index is locked; moves no ref.
+    """
+    with private_index(git, admin, scratch) as private:
+        index_commit = _index_commit(private, state) if state.index_only or state.operation else None
+        tree, left = write_complete_tree(private, top, git.limits.file)
+    parents = list(dict.fromkeys(commit for commit in (state.head, index_commit, *state.other_heads) if commit))
+    commit = commit_tree(git, tree, parents, _message(subject, state))
+    return Snapshot(commit, tree, tuple(left))
+
+
+def commit_tree(git: Git, tree: str, parents: list[str], message: str) -> str:
+    """Make a commit with Nightkeep's own identity, unsigned; return its id."""
+    options = [option for parent in parents for option in ("-p", parent)]
+    made = git.within(**IDENTITY).run(
+        "commit-tree", tree, *options, "-F", "-", stdin=message.encode(errors="surrogateescape")
+    )
+    return made.text
+
+
+def _index_commit(private: Git, state: State) -> str | None:
+    if state.unmerged or state.head is None:
+        return None  # an index with conflicts has no tree; the working files hold both sides
+    tree = private.run("write-tree").text
+    return commit_tree(private, tree, [state.head], "nightkeep: the index at the time of the snapshot")
+
+
+def _message(subject: str, state: State) -> str:
+    lines = [subject, ""]
+    if state.operation:
+        lines.append(f"Unfinished operation: {state.operation.value[0]}.")
+    if state.unmerged:
+        lines.append("Unresolved conflicts in:")
+        lines.extend(f"  {path}" for path in state.unmerged)
+    return "\n".join(lines) + "\n"

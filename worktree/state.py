@@ -1,0 +1,89 @@
+"""What git says about a worktree: HEAD, the index, and an operation that was left unfinished."""
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from worktree.git import Git
+
+
+class Operation(Enum):
+    """A git command that stopped half-way. The value is what aborts it."""
+
+    MERGE = ("merge", "--abort")
+    REBASE = ("rebase", "--abort")
+    AM = ("am", "--abort")
+    CHERRY_PICK = ("cherry-pick", "--abort")
+    REVERT = ("revert", "--abort")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A worktree at one moment.
+
+    `head` is the commit at HEAD, None before the first; `branch` is the branch HEAD is on, None when detached.
+    `unmerged` are the paths with unresolved conflicts. `index_only` says that the index holds content that is
+    neither in HEAD nor in the files. `other_heads` are the commits that the unfinished operation brought in, its
+    autostash among them.
+    """
+
+    head: str | None
+    branch: str | None
+    operation: Operation | None
+    unmerged: tuple[str, ...]
+    index_only: bool
+    other_heads: tuple[str, ...]
+
+    def is_plain_on(self, branch: str) -> bool:
+        """Whether staging and committing on `branch` would destroy nothing."""
+        return self.branch == branch and self.operation is None and not self.unmerged and not self.index_only
+
+
+def why_unsettled(state: State, branch: str) -> str | None:
+    """Decide whether a session that ended well left work that can be told apart: None, or what stands in the way."""
+    if state.operation is not None:
+        return f"a {state.operation.value[0]} unfinished"
+    if state.branch != branch:
+        return f"HEAD on {state.branch or 'no branch'}, not on {branch}"
+    if state.unmerged:
+        return f"conflicts unresolved in {', '.join(state.unmerged)}"
+    return None
+
+
+def read_state(git: Git, admin: Path) -> State:
+    """Read the state of the worktree whose git directory is `admin`."""
+    # `--no-renames` keeps one path an entry; untracked files are not asked for, they cannot be lost by staging.
+    rows = git.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--no-renames").fields
+    headers = dict(row[2:].split(" ", 1) for row in rows if row.startswith("# "))
+    head, branch = headers["branch.oid"], headers["branch.head"]
+    return State(
+        head=None if head == "(initial)" else head,
+        branch=None if branch == "(detached)" else branch,
+        operation=_operation(admin),
+        unmerged=tuple(row.split(" ", 10)[10] for row in rows if row.startswith("u ")),
+        index_only=any(row.startswith("1 ") and "." not in row[2:4] for row in rows),
+        other_heads=_other_heads(admin),
+    )
+
+
+def _operation(admin: Path) -> Operation | None:
+    if (admin / "rebase-merge").exists():
+        return Operation.REBASE
+    if (admin / "rebase-apply").exists():
+        return Operation.AM if (admin / "rebase-apply" / "applying").exists() else Operation.REBASE
+    if (admin / "MERGE_HEAD").exists():
+        return Operation.MERGE
+    if (admin / "REVERT_HEAD").exists():
+        return Operation.REVERT
+    # A sequence that stopped after somebody committed by hand has no CHERRY_PICK_HEAD; aborting is the same.
+    if (admin / "CHERRY_PICK_HEAD").exists() or (admin / "sequencer").exists():
+        return Operation.CHERRY_PICK
+    return None
+
+
+def _other_heads(admin: Path) -> tuple[str, ...]:
+    names = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "MERGE_AUTOSTASH")
+    files = [admin / name for name in names] + [
+        admin / place / "autostash" for place in ("rebase-merge", "rebase-apply")
+    ]
+    return tuple(word for file in files if file.is_file() for word in file.read_text().split())
