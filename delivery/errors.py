@@ -1,0 +1,54 @@
+"""What can go wrong in a delivery. How a Run ended is a value, see `delivery.outcome`."""
+
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """Where in a Run something went wrong."""
+
+    WORKTREE = "worktree"
+    SESSION = "session"
+    COMMIT = "commit"
+    PUSH = "push"
+    PULL_REQUEST = "pull-request"
+    NIGHTKEEP = "nightkeep"
+
+
+class DeliveryError(Exception):
+    """Anything that this package raises on purpose. Its text is fit for a person."""
+
+
+class PreflightError(DeliveryError):
+    """A Run that cannot start. Nothing was made or claimed; the text says the remedy."""
+
+
+class RunFailureError(DeliveryError):
+    """What makes a Run a Failed run: the cause in one sentence, and the stage it happened in."""
+
+    def __init__(self, cause: str, stage: Stage) -> None:
+        super().__init__(cause)
+        self.stage = stage
+
+
+class PolicyRefusal(RunFailureError):  # noqa: N818 - the name is the domain's
+    """A Self-merge that GitHub's rules refuse, with nothing left to fix: the pull request stays ready."""
+
+
+class GitHubError(DeliveryError):
+    """GitHub said no, or said nothing. `status` is the HTTP status, 0 when there was no answer."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class GitHubNotFoundError(GitHubError):
+    """What was asked for is not there, or the token may not see it."""
+
+
+class GitHubUnavailableError(GitHubError):
+    """GitHub could not be reached, was overloaded or asked for patience: trying again may help."""
+
+    def __init__(self, message: str, status: int, wait: float | None = None) -> None:
+        super().__init__(message, status)
+        self.wait = wait

@@ -1,0 +1,344 @@
+"""Agent sessions as processes: one supervisor each, a spool for the output, and an end in every case."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from delivery.session import SessionEnd, SessionRequest, SessionResult
+from runner.exchange import Exchange, exchange
+from runner.processes import KILL_WAIT, stop
+from runner.spool import Follower
+from runner.supervisor import Orders, Report
+from worktree import Interruption, Redactor
+
+if TYPE_CHECKING:
+    from psutil import Process
+
+_POLL = 0.1
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+# How long the supervisor may take for what should take no time at all, in seconds: to start, to answer, to end.
+_SLACK = 20.0
+# How long the rest of the output may take to be redacted after the agent's end, in seconds.
+_LAST_OUTPUT = 60.0
+_MARKER = "NIGHTKEEP_RUN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """Limits of one session: seconds, and bytes for `output`.
+
+    `wall` is for the whole session, `idle` for a time without output. `grace` is how long each signal of the stop
+    sequence (INT, TERM, KILL) has, `interrupted_grace` the same after a recorded interruption.
+    """
+
+    wall: float = 7200
+    idle: float = 900
+    output: int = 200_000_000
+    grace: float = 10
+    interrupted_grace: float = 2
+
+
+class AgentSessions:
+    """Runs agent sessions; fulfils `delivery.session.Sessions`.
+
+    `argv` is the agent's argument list, started without a shell. `environment` is its whole environment but for
+    the contract's variables, which are added and win; the caller takes tokens out. The Session log is
+    `<logs>/<log_stem>-<kind>.log`, with a number added rather than an older log overwritten. `progress` is called
+    with each redacted line of output, without control characters, from the thread that called `run`.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        logs: Path,
+        log_stem: str,
+        limits: SessionLimits,
+        interruption: Interruption,
+        redact: Redactor,
+        progress: Callable[[str], None],
+    ) -> None:
+        self._argv = list(argv)
+        self._environment = dict(environment)
+        self._logs = logs
+        self._log_stem = log_stem
+        self._limits = limits
+        self._interruption = interruption
+        self._redact = redact
+        self._progress = progress
+
+    def run(self, request: SessionRequest) -> SessionResult:
+        """Run one session to its end. When this returns, no process of the agent is left but the named survivors.
+
+        Raises only what `progress` raises; the agent is stopped then, too. The raw output is deleted from
+        `request.private` once all of it is in the log.
+        """
+        log = self._logs / f"{self._log_stem}-{request.kind}.log"
+        if self._interruption.recorded is not None:
+            return self._not_run(Report(end=SessionEnd.INTERRUPTED), log)
+        with ExitStack() as stack:
+            try:
+                files = stack.enter_context(exchange(request.prompt))
+                spool = stack.enter_context(_spool(request))
+                follower = stack.enter_context(self._follower(spool.path, log))
+                supervisor = stack.enter_context(_Supervisor(self._environment, spool.path))
+            except (OSError, ValueError) as error:
+                return self._not_run(Report(end=SessionEnd.NOT_STARTED, trouble=str(error)), log)
+            report = self._attend(supervisor, follower, self._orders(request, files, spool.path))
+            report = report or self._clean_up_after(supervisor, request, spool.path)
+            follower.finish(lambda: self._patience(_LAST_OUTPUT))
+            spool.keep = not follower.complete
+            return self._result(report, follower, files)
+
+    def _follower(self, spool: Path, log: Path) -> Follower:
+        return Follower(spool, log, redact=self._redact, progress=self._progress, cap=self._limits.output)
+
+    def _orders(self, request: SessionRequest, files: Exchange, spool: Path) -> Orders:
+        contract = {
+            "NIGHTKEEP_PROMPT_FILE": str(files.prompt),
+            "NIGHTKEEP_PR_FILE": str(files.pull_request),
+            "NIGHTKEEP_SESSION": request.kind,
+        }
+        return Orders(
+            argv=self._argv,
+            directory=str(request.directory),
+            environment=self._environment | dict(request.environment) | contract,
+            prompt=str(files.prompt),
+            spool=str(spool),
+            wall=self._limits.wall,
+            idle=self._limits.idle,
+            output=self._limits.output,
+            grace=self._limits.grace,
+            last_grace=self._limits.interrupted_grace,
+        )
+
+    def _attend(self, supervisor: "_Supervisor", follower: Follower, orders: Orders) -> Report | None:
+        """Follow the session until the supervisor answers; None when it does not."""
+        limits = self._limits
+        deadline = time.monotonic() + limits.wall + _stop_time(limits.grace)
+        supervisor.send(json.dumps(asdict(orders)))
+        stopping = False
+        more = False
+        while not supervisor.answered(0 if more else _POLL) and time.monotonic() < deadline:
+            more = follower.follow()
+            if self._interruption.recorded is not None and not stopping:
+                stopping = True
+                supervisor.send(f"stop {limits.interrupted_grace}")
+                deadline = min(deadline, time.monotonic() + _stop_time(limits.interrupted_grace))
+        return supervisor.report()
+
+    def _clean_up_after(self, supervisor: "_Supervisor", request: SessionRequest, spool: Path) -> Report:
+        """Stop what a supervisor that was killed, or hangs, has left behind."""
+        born, trouble = supervisor.kill()
+        recorded = self._interruption.recorded
+        mark, raw = request.environment.get(_MARKER), spool.resolve()
+        survivors = stop(
+            lambda: _left_behind(mark, raw, born),
+            _STOP_SIGNALS,
+            lambda: self._patience(self._limits.grace),
+        )
+        end = SessionEnd.EXITED if recorded is None else SessionEnd.INTERRUPTED
+        return Report(end=end, survivors=survivors, trouble=trouble)
+
+    def _patience(self, seconds: float) -> float:
+        return seconds if self._interruption.recorded is None else self._limits.interrupted_grace
+
+    def _result(self, report: Report, follower: Follower, files: Exchange) -> SessionResult:
+        return SessionResult(
+            end=SessionEnd(report.end),
+            cause=self._cause(report),
+            status=report.status,
+            final_text=self._redact(follower.final_text()),
+            pull_request_text=self._redact(files.pull_request_text()),
+            log=follower.log,
+            survivors=tuple(report.survivors),
+        )
+
+    def _not_run(self, report: Report, log: Path) -> SessionResult:
+        return SessionResult(
+            end=SessionEnd(report.end),
+            cause=self._cause(report),
+            status=None,
+            final_text="",
+            pull_request_text="",
+            log=log,
+            survivors=(),
+        )
+
+    def _cause(self, report: Report) -> str | None:
+        cause = _cause(report, self._limits, self._interruption.recorded)
+        return None if cause is None else self._redact(cause)
+
+
+def _cause(report: Report, limits: SessionLimits, recorded: signal.Signals | None) -> str | None:
+    match SessionEnd(report.end):
+        case SessionEnd.EXITED:
+            return report.trouble or _exit_cause(report.status)
+        case SessionEnd.TIME_LIMIT:
+            return f"the agent ran longer than {_duration(limits.wall)} and was stopped"
+        case SessionEnd.IDLE_LIMIT:
+            return f"the agent printed nothing for {_duration(limits.idle)} and was stopped"
+        case SessionEnd.OUTPUT_LIMIT:
+            return f"the agent printed more than {limits.output / 1e6:g} MB and was stopped"
+        case SessionEnd.INTERRUPTED:
+            return f"interrupted by {recorded.name}" if recorded else "the session's supervisor was told to stop"
+        case SessionEnd.NOT_STARTED:
+            return f"the agent could not be started: {report.trouble}"
+
+
+def _exit_cause(status: int | None) -> str | None:
+    if status is None:
+        return "the agent could not be stopped"
+    if status >= 0:
+        return f"the agent exited {status}" if status else None
+    try:
+        return f"the agent was killed by {signal.Signals(-status).name}"
+    except ValueError:  # a real-time signal
+        return f"the agent was killed by signal {-status}"
+
+
+def _duration(seconds: float) -> str:
+    amount, unit = (seconds / 60, "minute") if seconds >= 60 else (seconds, "second")
+    return f"{amount:g} {unit}" if amount == 1 else f"{amount:g} {unit}s"
+
+
+def _stop_time(grace: float) -> float:
+    """Return how long the supervisor may take for its whole stop sequence."""
+    return 2 * grace + KILL_WAIT + _SLACK
+
+
+class _Spool:
+    """The agent's raw output, not redacted: a file of its own that nobody else can read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.keep = True
+
+
+@contextmanager
+def _spool(request: SessionRequest) -> Iterator[_Spool]:
+    """Make the spool. It goes when the block ends well, or before anything was in it, unless it is to be kept."""
+    descriptor, name = tempfile.mkstemp(prefix=f"session-{request.kind}-", suffix=".raw", dir=request.private)
+    os.close(descriptor)
+    spool = _Spool(Path(name))
+    try:
+        yield spool
+    finally:
+        with suppress(FileNotFoundError):
+            if not spool.keep or spool.path.stat().st_size == 0:
+                spool.path.unlink()
+
+
+class _Supervisor:
+    """One supervisor process, seen from the runner.
+
+    Leaving the block ends it: it sees its stdin closed, stops what the agent has running, and is waited for.
+    """
+
+    def __init__(self, environment: Mapping[str, str], spool: Path) -> None:
+        # -P: a folder runner/ in the user's repository must not be taken for ours. Its own trouble goes to the spool,
+        # and from there redacted to the Session log. Its own session: Ctrl-C in a terminal reaches the runner only.
+        with spool.open("ab") as trouble:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "runner.supervisor"],
+                cwd="/",
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=trouble,
+                bufsize=0,
+                start_new_session=True,
+            )
+        assert self._process.stdin is not None  # noqa: S101 (for mypy: we asked for pipes)
+        assert self._process.stdout is not None  # noqa: S101
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        os.set_blocking(self._stdin.fileno(), False)
+        self._answer = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stdin.close()
+        try:
+            self._process.wait(_SLACK)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._stdout.close()
+
+    def send(self, line: str) -> None:
+        """Send one line, for at most as long as it may take; a supervisor that has gone is noticed by `answered`."""
+        rest = memoryview(line.encode() + b"\n")
+        deadline = time.monotonic() + _SLACK
+        with suppress(BrokenPipeError):
+            while rest and time.monotonic() < deadline:
+                if select.select([], [self._stdin], [], _POLL)[1]:
+                    rest = rest[self._stdin.write(rest) or 0 :]
+
+    def answered(self, wait: float) -> bool:
+        """Say whether the supervisor has answered or is gone, after at most `wait` seconds."""
+        if not select.select([self._stdout], [], [], wait)[0]:
+            return False
+        chunk = os.read(self._stdout.fileno(), 1 << 16)
+        self._answer += chunk
+        return not chunk or self._answer.endswith(b"\n")
+
+    def report(self) -> Report | None:
+        """Return its answer, or None when it gave none."""
+        return Report(**json.loads(self._answer)) if self._answer.endswith(b"\n") else None
+
+    def kill(self) -> tuple[float, str]:
+        """Kill it; return when it was started, as psutil tells it, and what became of it."""
+        import psutil
+
+        # Not waited for yet, so the pid is still its own.
+        born: float = psutil.Process(self._process.pid).create_time()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_POLL)  # it may be about to end by itself, with a status that says more
+        self._process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_SLACK)
+        status = self._process.returncode
+        if status is None or status < 0:
+            return born, "the session's supervisor was killed"
+        return born, f"the session's supervisor failed with status {status}, see the Session log"
+
+
+def _left_behind(mark: str | None, spool: Path, born: float) -> list["Process"]:
+    """Return the processes of a session whose supervisor is gone.
+
+    Those that carry the run's mark in their environment or have the spool open, were started after the supervisor
+    was, and their descendants.
+    """
+    import psutil
+
+    found: set[Process] = set()
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.pid != os.getpid() and process.create_time() >= born and _is_ours(process, mark, spool):
+                found |= {process, *process.children(recursive=True)}
+    return list(found)
+
+
+def _is_ours(process: "Process", mark: str | None, spool: Path) -> bool:
+    import psutil
+
+    with suppress(psutil.AccessDenied):
+        if mark is not None and process.environ().get(_MARKER) == mark:
+            return True
+    return any(Path(file.path) == spool for file in process.open_files())

@@ -1,0 +1,177 @@
+"""From an agent's raw output to its Session log: cut into lines, redacted, made safe to show."""
+
+import codecs
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable
+from io import FileIO
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+# How much is read at a time, and how long a line may grow before it is passed on in pieces.
+_PIECE = 1 << 20
+# No secret is longer than this; what is held back of a piece, in characters.
+_LONGEST_SECRET = 1 << 14
+_FINAL_TEXT = 4000
+
+_OPEN_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?![\s\S]*-----END)")
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+class Follower:
+    """Follows a spool that an agent appends to, into a Session log and lines of progress.
+
+    The log is private (directory 0700, file 0600), redacted, and shows control characters as visible ones, so it
+    is safe to print. Progress lines are redacted and have no control characters at all. Trouble with the log is
+    told once as progress and does not end anything; `complete` is then False, as it is after output that could
+    not be taken over in time, and the spool has to be kept.
+
+    At most `cap` bytes are taken over. Use as a context manager, which closes the files.
+    """
+
+    def __init__(
+        self, spool: Path, log: Path, *, redact: Callable[[str], str], progress: Callable[[str], None], cap: int
+    ) -> None:
+        self.complete = True
+        self.log = log
+        self._redact = redact
+        self._progress = progress
+        self._left = cap
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._pending = ""
+        self._paragraph: deque[str] = deque(maxlen=_FINAL_TEXT)
+        self._paragraph_ended = False
+        self._spool = FileIO(spool, "r")
+        self._file: FileIO | None = None
+        try:
+            self.log, self._file = _create(log)
+        except OSError as error:
+            self._log_failed(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._spool.close()
+        if self._file is not None:
+            self._file.close()
+
+    def follow(self) -> bool:
+        """Take over what is new, at most 1 MiB; False when there was nothing."""
+        if os.fstat(self._spool.fileno()).st_size < self._spool.tell():
+            self._spool.seek(0)  # the agent emptied it, which is what `> /dev/stdout` does to a file
+        data = self._spool.read(min(_PIECE, self._left))
+        self._left -= len(data)
+        self._pending += self._decoder.decode(data)
+        end = self._ready()
+        self._take_over(self._pending[:end])
+        self._pending = self._pending[end:]
+        return bool(data)
+
+    def finish(self, seconds: Callable[[], float]) -> None:
+        """Take over the rest, for at most `seconds`, which may shrink. Call it when nobody writes any more."""
+        began = time.monotonic()
+        while self.follow():
+            if time.monotonic() - began > seconds():
+                self.complete = False
+                self._progress("the agent's output could not be redacted in time; it is kept, unredacted and private")
+                return
+        if self._spool.tell() < os.fstat(self._spool.fileno()).st_size:
+            # The last line is cut somewhere, in a secret perhaps.
+            self._write("[the output beyond the limit was left out]\n")
+        else:
+            self._take_over(self._pending + self._decoder.decode(b"", final=True))
+        self._pending = ""
+
+    def final_text(self) -> str:
+        """Return the last paragraph, without control characters, at most its last 4,000 characters."""
+        return "\n".join(self._paragraph)[-_FINAL_TEXT:].strip()
+
+    def _ready(self) -> int:
+        """Return how much of what is pending can be redacted now without cutting a secret in two."""
+        end = self._pending.rfind("\n") + 1
+        key = _OPEN_KEY.search(self._pending, 0, end)
+        if key is not None and len(self._pending) - key.start() < _LONGEST_SECRET:
+            return self._pending.rfind("\n", 0, key.start()) + 1
+        if end == 0 and len(self._pending) > _PIECE:
+            return self._cut()
+        return end
+
+    def _cut(self) -> int:
+        """Return a place in an endless line where no secret is cut: both sides redact as they do together."""
+        step = _LONGEST_SECRET
+        for cut in range(len(self._pending) - step, len(self._pending) - 8 * step, -step):
+            left, right = self._pending[cut - step : cut], self._pending[cut : cut + step]
+            if self._redact(left) + self._redact(right) == self._redact(left + right):
+                return cut
+        return len(self._pending)
+
+    def _take_over(self, text: str) -> None:
+        if not text:
+            return
+        shown = [self._show(line) for line in self._redact(text).removesuffix("\n").split("\n")]
+        self._write("\n".join(shown) + ("\n" if text.endswith("\n") else ""))
+
+    def _show(self, line: str) -> str:
+        """Pass one redacted line on as progress, and return it as the log shows it."""
+        line = line.removesuffix("\r")
+        plain = shown = line
+        if _CONTROL.search(line):
+            bare = _CONTROL.sub(lambda match: " " if match[0] == "\r" else "", _ESCAPE.sub("", line))
+            plain = self._redact(bare)
+            # A colour in the middle of a secret hides it from the redaction: then the colours are left out.
+            shown = _CONTROL.sub(_picture, line) if plain == bare else plain
+        self._progress(plain)
+        self._remember(plain.rstrip())
+        return shown
+
+    def _remember(self, line: str) -> None:
+        if line and self._paragraph_ended:
+            self._paragraph.clear()
+        self._paragraph_ended = not line
+        if line:
+            self._paragraph.append(line[-_FINAL_TEXT:])
+
+    def _write(self, text: str) -> None:
+        if self._file is None:
+            return
+        rest = memoryview(text.encode(errors="replace"))
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self._file.close()
+            self._file = None
+            self._log_failed(error)
+
+    def _log_failed(self, error: OSError) -> None:
+        self.complete = False
+        self._progress(
+            f"the Session log cannot be written ({error.strerror}); the output is kept, unredacted and private"
+        )
+
+
+def _create(log: Path) -> tuple[Path, FileIO]:
+    """Create the log, under another name if that one is taken: a log is never overwritten."""
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    names = (log if number == 1 else log.with_name(f"{log.stem}-{number}{log.suffix}") for number in count(1))
+    for path in names:
+        try:
+            return path, FileIO(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w")
+        except FileExistsError:
+            continue
+    raise AssertionError("unreachable: the names never end")
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return match[0].encode("unicode_escape").decode()

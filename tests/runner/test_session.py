@@ -1,0 +1,426 @@
+"""Sessions with real agents, real signals and real processes."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from delivery.session import SessionEnd, SessionRequest, SessionResult
+from runner.session import AgentSessions, SessionLimits
+from worktree import Interruption, Redactor
+
+AGENTS = Path(__file__).parents[1] / "agents"
+SECRET = "correct-horse-battery"
+QUICK = {"grace": 0.3, "interrupted_grace": 0.2}
+
+
+@dataclass
+class World:
+    """A directory to work in, and what a session says about itself."""
+
+    top: Path
+    interruption: Interruption = field(default_factory=Interruption)
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def directory(self) -> Path:
+        return self.top / "work"
+
+    @property
+    def private(self) -> Path:
+        return self.top / "private"
+
+    @property
+    def logs(self) -> Path:
+        return self.top / "logs"
+
+    def run(
+        self,
+        *argv: str | Path,
+        prompt: str = "do it",
+        extra: Mapping[str, str] | None = None,
+        hear: Callable[[str], None] | None = None,
+        **limits: float,
+    ) -> SessionResult:
+        def progress(line: str) -> None:
+            self.lines.append(line)
+            if hear is not None:
+                hear(line)
+
+        sessions = AgentSessions(
+            [str(word) for word in argv],
+            environment=dict(os.environ),
+            logs=self.logs,
+            log_stem="stem",
+            limits=SessionLimits(**(QUICK | {"wall": 20} | limits)),  # type: ignore[arg-type]  # output is a whole number
+            interruption=self.interruption,
+            redact=Redactor([SECRET]),
+            progress=progress,
+        )
+        return sessions.run(
+            SessionRequest(
+                kind="opening",
+                prompt=prompt,
+                directory=self.directory,
+                private=self.private,
+                environment={"NIGHTKEEP_RUN": f"run-{self.top}"} | dict(extra or {}),
+            )
+        )
+
+    def python(self, code: str) -> SessionResult:
+        return self.run(sys.executable, "-c", code)
+
+    def processes(self) -> list[psutil.Process]:
+        """The processes that work in the directory."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if Path(process.cwd()) == self.directory and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def wait_until_nobody_is_left(self, seconds: float = 8) -> None:
+        deadline = time.monotonic() + seconds
+        while self.processes():
+            assert time.monotonic() < deadline, self.processes()
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A world in which, after every test, no process, no child, no raw output and no temporary file is left."""
+    temporary = tmp_path / "tmp"
+    for name in ("work", "private", "tmp"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    children = set(psutil.Process().children())
+    world = World(tmp_path)
+    yield world
+    assert world.processes() == []
+    assert set(psutil.Process().children()) <= children
+    assert list(temporary.iterdir()) == []
+    assert list(world.private.iterdir()) == []
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+# Sessions that end by themselves
+
+
+def test_success(world: World) -> None:
+    result = world.run(AGENTS / "succeed", prompt="paint the shed")
+    assert (result.end, result.cause, result.status, result.survivors) == (SessionEnd.EXITED, None, 0, ())
+    assert result.final_text == "Added work.txt.\nAll done."
+    assert result.pull_request_text == "Add the work\n\nIt was asked for.\n"
+    assert result.log == world.logs / "stem-opening.log"
+    assert result.log.read_text() == "I was asked: paint the shed\n\nAdded work.txt.\nAll done.\n"
+    assert world.lines == result.log.read_text().splitlines()
+    assert (mode(world.logs), mode(result.log)) == (0o700, 0o600)
+
+
+def test_prompt_is_in_a_private_file(world: World) -> None:
+    result = world.run(
+        "sh", "-c", 'stat -c %a "$NIGHTKEEP_PROMPT_FILE" "${NIGHTKEEP_PROMPT_FILE%/*}"; cat "$NIGHTKEEP_PROMPT_FILE"'
+    )
+    assert result.log.read_text().splitlines()[1:] == ["700", "do it"]
+
+
+def test_environment(world: World) -> None:
+    result = world.run(AGENTS / "print-environment", extra={"NIGHTKEEP_BASE": "main", "HOME": "/nowhere"})
+    lines = result.log.read_text().splitlines()
+    assert {"NIGHTKEEP_SESSION=opening", "NIGHTKEEP_BASE=main", "HOME=/nowhere"} <= set(lines)
+
+
+def test_second_log_does_not_overwrite_the_first(world: World) -> None:
+    first, second = world.run("echo", "one"), world.run("echo", "two")
+    assert (first.log.read_text(), second.log.read_text()) == ("one\n", "two\n")
+
+
+def test_exit_status(world: World) -> None:
+    result = world.run(AGENTS / "fail")
+    assert (result.end, result.status, result.cause) == (SessionEnd.EXITED, 3, "the agent exited 3")
+    assert result.final_text == "I cannot go on"
+
+
+def test_killed_agent(world: World) -> None:
+    result = world.run("sh", "-c", "kill -9 $$")
+    assert (result.end, result.status, result.cause) == (SessionEnd.EXITED, -9, "the agent was killed by SIGKILL")
+
+
+def test_signals_have_their_default_effect_in_the_agent(world: World) -> None:
+    code = "import signal as s; print(s.getsignal(s.SIGINT), s.getsignal(s.SIGHUP), s.getsignal(s.SIGTERM))"
+    assert "SIG_IGN" not in world.python(code).final_text
+
+
+def test_agent_that_is_not_there(world: World) -> None:
+    result = world.run("no-such-agent")
+    assert (result.end, result.status) == (SessionEnd.NOT_STARTED, None)
+    assert result.cause == "the agent could not be started: No such file or directory: no-such-agent"
+
+
+def test_agent_that_is_not_executable(world: World) -> None:
+    (world.directory / "agent").write_text("#!/bin/sh\n")
+    result = world.run("./agent")
+    assert result.cause == "the agent could not be started: Permission denied: ./agent"
+
+
+def test_directory_that_is_not_there(world: World) -> None:
+    world.directory.rmdir()
+    result = world.run(AGENTS / "succeed")
+    assert result.end is SessionEnd.NOT_STARTED
+    assert result.cause == f"the agent could not be started: No such file or directory: {world.directory}"
+    world.directory.mkdir()
+
+
+def test_private_directory_that_is_not_there(world: World) -> None:
+    world.private.rmdir()
+    assert world.run(AGENTS / "succeed").end is SessionEnd.NOT_STARTED
+    world.private.mkdir()
+
+
+def test_package_in_the_repository_is_not_ours(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    (world.directory / "runner").mkdir()
+    (world.directory / "runner" / "__init__.py").write_text("open('imported', 'w')")
+    (world.directory / "runner" / "supervisor.py").write_text("open('imported', 'w')")
+    with monkeypatch.context() as patch:
+        patch.chdir(world.directory)
+        assert world.run(AGENTS / "succeed").cause is None
+    assert not (world.directory / "imported").exists()
+
+
+# Limits
+
+
+def test_time_limit(world: World) -> None:
+    result = world.run(AGENTS / "hang", wall=0.5)
+    assert (result.end, result.status) == (SessionEnd.TIME_LIMIT, -signal.SIGINT)
+    assert result.cause == "the agent ran longer than 0.5 seconds and was stopped"
+
+
+def test_idle_limit(world: World) -> None:
+    result = world.run("sh", "-c", "for i in 1 2 3 4 5; do echo $i; sleep 0.2; done; sleep 1000", idle=0.6)
+    assert (result.end, result.final_text) == (SessionEnd.IDLE_LIMIT, "1\n2\n3\n4\n5")
+    assert result.cause == "the agent printed nothing for 0.6 seconds and was stopped"
+
+
+def test_output_limit(world: World) -> None:
+    result = world.run(AGENTS / "chatty", output=1_000_000)
+    assert (result.end, result.cause) == (SessionEnd.OUTPUT_LIMIT, "the agent printed more than 1 MB and was stopped")
+    assert result.log.stat().st_size <= 1_000_100
+
+
+def test_flood_gets_no_grace(world: World) -> None:
+    began = time.monotonic()
+    result = world.run(
+        "sh", "-c", "trap '' INT TERM; while :; do head -c 200000 /dev/zero; done", output=1000, grace=30
+    )
+    assert result.end is SessionEnd.OUTPUT_LIMIT
+    assert time.monotonic() - began < 10
+
+
+def test_stubborn_agent_is_killed(world: World) -> None:
+    result = world.run(AGENTS / "ignore-term", idle=0.4)
+    assert (result.end, result.status, result.survivors) == (SessionEnd.IDLE_LIMIT, -signal.SIGKILL, ())
+
+
+def test_grandchildren_that_escaped_are_stopped(world: World) -> None:
+    result = world.run(AGENTS / "fork-and-escape", wall=1)
+    assert (result.end, result.survivors) == (SessionEnd.TIME_LIMIT, ())
+    assert world.processes() == []
+
+
+def test_what_an_agent_leaves_in_the_background_is_stopped(world: World) -> None:
+    result = world.run(AGENTS / "fork-and-escape", "exit")
+    assert (result.end, result.cause, result.survivors) == (SessionEnd.EXITED, None, ())
+    size = (world.directory / "late.txt").stat().st_size
+    time.sleep(0.2)
+    assert (world.directory / "late.txt").stat().st_size == size
+
+
+def test_what_is_started_during_the_stop_is_stopped(world: World) -> None:
+    script = "trap 'setsid sleep 1000 & setsid sleep 1000 &' INT TERM; echo ready; while :; do sleep 0.1; done"
+    assert world.run("sh", "-c", script, idle=0.4).survivors == ()
+
+
+def test_stubborn_background_process_is_killed(world: World) -> None:
+    result = world.run("sh", "-c", "trap '' INT TERM; setsid sleep 1000 & exit 0")
+    assert (result.cause, result.survivors) == (None, ())
+
+
+# Secrets, control characters, the log
+
+
+def test_secret_in_two_writes(world: World) -> None:
+    half = len(SECRET) // 2
+    result = world.python(
+        "import time\n"
+        f"print({SECRET[:half]!r}, end='', flush=True); time.sleep(.3); print({SECRET[half:]!r}, flush=True)\n"
+        f"time.sleep(.2); print('end ' + {SECRET!r}, end='')"
+    )
+    assert result.log.read_text() == "***\nend ***"
+    assert world.lines == ["***", "end ***"]
+    assert result.final_text == "***\nend ***"
+
+
+def test_log_is_safe_to_print(world: World) -> None:
+    result = world.python(r"print('\x1b[31mred\x1b[0m \x1b]0;title\x07\x9b and\ttab \u202eabc')")
+    assert result.log.read_text() == "␛[31mred␛[0m ␛]0;title␇\\x9b and\ttab \\u202eabc\n"
+    assert world.lines == [result.final_text] == ["red  and\ttab abc"]
+
+
+def test_emptied_output_is_followed_on(world: World) -> None:
+    result = world.run("sh", "-c", "echo a long first line; sleep 0.5; echo new > /dev/stdout; sleep 0.3; echo last")
+    assert "a long first line\n" in result.log.read_text()
+    assert result.final_text.endswith("last")
+
+
+def test_agent_that_removes_its_raw_output(world: World) -> None:
+    result = world.run("sh", "-c", f"rm {world.private}/*; echo removed; sleep 0.3; echo last")
+    assert (result.cause, result.log.read_text()) == (None, "removed\nlast\n")
+
+
+def test_log_that_cannot_be_written(world: World) -> None:
+    world.logs.write_text("a file is in the way")
+    result = world.run("echo", SECRET)
+    assert (result.cause, result.final_text) == (None, "***")
+    assert world.lines == [
+        "the Session log cannot be written (File exists); the output is kept, unredacted and private",
+        "***",
+    ]
+    (raw,) = world.private.iterdir()
+    assert (raw.read_text(), mode(raw)) == (SECRET + "\n", 0o600)
+    raw.unlink()
+
+
+@pytest.mark.parametrize("make", ["ln -s ../secret", "mkfifo", "mkdir"])
+def test_pull_request_file_that_is_none(world: World, make: str) -> None:
+    (world.top / "tmp" / "secret").write_text("not for you")
+    result = world.run("sh", "-c", f'{make} "$NIGHTKEEP_PR_FILE"')
+    assert (result.cause, result.pull_request_text) == (None, "")
+    (world.top / "tmp" / "secret").unlink()
+
+
+def test_pull_request_text_is_redacted_and_bounded(world: World) -> None:
+    result = world.python(f"import os; open(os.environ['NIGHTKEEP_PR_FILE'], 'w').write(({SECRET!r} + '\\n') * 9999)")
+    assert set(result.pull_request_text.splitlines()) == {"***"}
+    assert 2000 < len(result.pull_request_text.splitlines()) < 3000
+
+
+def test_links_in_the_exchange_directory_are_not_followed(world: World) -> None:
+    (world.directory / "mine").write_text("stays")
+    world.run("sh", "-c", 'cd "${NIGHTKEEP_PR_FILE%/*}"; mkdir more; touch more/file; ln -s "$OLDPWD" link')
+    assert (world.directory / "mine").read_text() == "stays"
+
+
+def test_exchange_directory_replaced_by_a_link(world: World) -> None:
+    (world.directory / "mine").write_text("stays")
+    world.run("sh", "-c", 'd="${NIGHTKEEP_PR_FILE%/*}"; rm -r "$d"; ln -s "$PWD" "$d"')
+    assert (world.directory / "mine").read_text() == "stays"
+
+
+# Interruption, and death
+
+
+def test_interruption_before_the_start(world: World) -> None:
+    world.interruption.record(signal.SIGTERM)
+    result = world.run(AGENTS / "succeed")
+    assert (result.end, result.cause, result.status) == (SessionEnd.INTERRUPTED, "interrupted by SIGTERM", None)
+    assert list(world.directory.iterdir()) == []
+
+
+def test_interruption_during_the_session(world: World) -> None:
+    def interrupt(_: str) -> None:
+        threading.Timer(0.3, world.interruption.record, [signal.SIGINT]).start()
+
+    began = time.monotonic()
+    result = world.run(AGENTS / "ignore-term", hear=interrupt, grace=30)
+    assert (result.end, result.cause) == (SessionEnd.INTERRUPTED, "interrupted by SIGINT")
+    assert result.status == -signal.SIGKILL
+    assert time.monotonic() - began < 5
+
+
+def test_interruption_shortens_a_stop_under_way(world: World) -> None:
+    began = time.monotonic()
+    timer = threading.Timer(1, world.interruption.record, [signal.SIGINT])
+    timer.start()
+    result = world.run(AGENTS / "ignore-term", wall=0.4, grace=30)
+    timer.join()
+    assert result.end is SessionEnd.TIME_LIMIT
+    assert time.monotonic() - began < 6
+
+
+def test_supervisor_killed(world: World) -> None:
+    def kill_supervisor(line: str) -> None:
+        if line == "escaped":
+            (supervisor,) = (child for child in psutil.Process().children() if "runner.supervisor" in child.cmdline())
+            supervisor.kill()
+
+    result = world.run(AGENTS / "fork-and-escape", hear=kill_supervisor)
+    assert (result.end, result.cause) == (SessionEnd.EXITED, "the session's supervisor was killed")
+    assert (result.status, result.survivors) == (None, ())
+
+
+def test_supervisor_told_to_terminate_stops_the_agent(world: World) -> None:
+    def terminate_supervisor(_: str) -> None:
+        (supervisor,) = (child for child in psutil.Process().children() if "runner.supervisor" in child.cmdline())
+        supervisor.send_signal(signal.SIGHUP)
+        supervisor.send_signal(signal.SIGINT)
+        supervisor.terminate()
+
+    result = world.run(AGENTS / "hang", hear=terminate_supervisor)
+    assert (result.end, result.cause) == (SessionEnd.INTERRUPTED, "the session's supervisor was told to stop")
+
+
+def test_supervisor_that_fails_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(world.top / "broken"))
+    (world.top / "broken").mkdir()
+    (world.top / "broken" / "json.py").write_text("raise ImportError('broken on purpose')")
+    result = world.run(AGENTS / "succeed")
+    assert result.cause == "the session's supervisor failed with status 1, see the Session log"
+    assert "broken on purpose" in result.log.read_text()
+
+
+def test_trouble_in_the_runner_stops_the_agent(world: World) -> None:
+    def fail(_: str) -> None:
+        raise BrokenPipeError("nobody reads the progress")
+
+    with pytest.raises(BrokenPipeError):
+        world.run(AGENTS / "hang", hear=fail)
+    (raw,) = world.private.iterdir()
+    raw.unlink()
+
+
+DRIVER = """
+import os, sys
+from pathlib import Path
+from tests.runner.test_session import AGENTS, World
+World(Path(sys.argv[1])).run(AGENTS / "fork-and-escape", wall=60)
+"""
+
+
+def test_runner_killed(world: World) -> None:
+    environment = dict(os.environ) | {"TMPDIR": str(world.top), "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen([sys.executable, "-c", DRIVER, str(world.top)], env=environment) as driver:
+        deadline = time.monotonic() + 15
+        while not (world.directory / "late.txt").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        driver.kill()
+    world.wait_until_nobody_is_left()
+    (raw,) = world.private.iterdir()  # kept: recovery redacts it
+    assert raw.read_text().startswith("escaped") or raw.read_text() == ""
+    raw.unlink()

@@ -1,0 +1,80 @@
+"""The way from raw output to Session log, without an agent."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runner.spool import Follower
+from worktree import Redactor
+
+SECRET = "correct-horse-battery"
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+@pytest.fixture
+def follow(tmp_path: Path) -> Callable[..., Follower]:
+    """Return a function that follows a spool written in the given pieces to its end."""
+
+    def follow(*pieces: bytes, cap: int = 10_000_000) -> Follower:
+        spool = tmp_path / "raw"
+        spool.touch()
+        follower = Follower(spool, tmp_path / "log", redact=Redactor([SECRET]), progress=lambda _: None, cap=cap)
+        with follower, spool.open("ab", buffering=0) as raw:
+            for piece in pieces:
+                raw.write(piece)
+                while follower.follow():
+                    pass
+            follower.finish(lambda: 10)
+        assert follower.complete
+        return follower
+
+    return follow
+
+
+def test_character_in_two_reads(follow: Callable[..., Follower]) -> None:
+    assert follow(b"caf\xc3", b"\xa9\n\xff\n").log.read_text() == "café\n\ufffd\n"
+
+
+def test_private_key_in_two_reads(follow: Callable[..., Follower]) -> None:
+    text = follow(
+        b"a\n-----BEGIN RSA PRIVATE KEY-----\nMII\n", b"EOW\n-----END RSA PRIVATE KEY-----\nb\n"
+    ).log.read_text()
+    assert text == "a\n***\nb\n"
+
+
+def test_unfinished_private_key(follow: Callable[..., Follower]) -> None:
+    assert follow(b"a\n-----BEGIN PRIVATE KEY-----\nMII\n").log.read_text() == "a\n***\n"
+
+
+@pytest.mark.parametrize("secret", [SECRET, TOKEN])
+@pytest.mark.parametrize("shift", range(0, 60, 7))
+def test_endless_line_with_a_secret_where_it_is_cut(follow: Callable[..., Follower], secret: str, shift: int) -> None:
+    whole = 1 << 20
+    cut = whole + 1000 - (1 << 14)  # where the follower cuts first
+    line = "." * (cut - shift) + secret + "." * (whole + 1000 - cut + shift - len(secret))
+    log = follow(line[:whole].encode(), line[whole:].encode() + b"tail").log.read_text()
+    assert log == line.replace(secret, "***") + "tail"
+
+
+def test_secret_with_a_colour_in_it(follow: Callable[..., Follower]) -> None:
+    text = follow(f"token {TOKEN[:9]}\x1b[1m{TOKEN[9:]}\x1b[0m!\n".encode()).log.read_text()
+    assert text == "token ***!\n"
+
+
+def test_output_beyond_the_cap_is_left_out(follow: Callable[..., Follower]) -> None:
+    text = follow(f"one\ntwo {SECRET}\nthree\n".encode(), cap=len("one\ntwo ") + 5).log.read_text()
+    assert text == "one\n[the output beyond the limit was left out]\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ("", ""),
+        ("one\n\ntwo  \nthree\n \n\n", "two\nthree"),
+        ("one\n\n" + "x" * 5000, "x" * 4000),
+        ("10%\r20%\r\n", "10% 20%"),
+    ],
+)
+def test_final_text(follow: Callable[..., Follower], output: str, text: str) -> None:
+    assert follow(output.encode()).final_text() == text
