@@ -54,6 +54,7 @@ class PullRequest:
     base: str
     branch: str
     head: str
+    body: str
 
 
 class GitHub:
@@ -138,6 +139,10 @@ class GitHub:
 
         return _write(write, look)
 
+    def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
+        """Replace a pull request's title and body."""
+        _read(lambda: self._repository.get_pull(number).edit(title=title, body=body))
+
     def mark_ready(self, number: int) -> None:
         """Make a draft ready for review."""
         _read(lambda: self._repository.get_pull(number).mark_ready_for_review())
@@ -199,6 +204,7 @@ def _pull_request(seen: _PullRequest) -> PullRequest:
         base=seen.base.ref,
         branch=seen.head.ref,
         head=seen.head.sha,
+        body=seen.body or "",
     )
 
 

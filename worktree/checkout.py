@@ -14,11 +14,13 @@ from worktree.snapshot import Snapshot
 class Ledger:
     """What was seen to be safe.
 
-    `held` are commits whose ids were read back from origin, `snapshots` those among them that hold files which
-    are in no branch, `places` what a person is told: (what, where) in the order it came about.
+    `held` are commits whose ids were read back from origin, `branch` that of the Issue branch, `snapshots` those
+    among them that hold files which are in no branch. `places` is what a person is told: (what, where) in the
+    order it came about. `rescued` counts the snapshots taken.
     """
 
     held: set[str] = field(default_factory=set)
+    branch: str | None = None
     snapshots: list[Snapshot] = field(default_factory=list)
     places: list[tuple[str, str]] = field(default_factory=list)
     rescued: int = 0
@@ -63,4 +65,6 @@ class Checkout:
         claim = [self.fence()] if self.fence else []
         self.remote.push(update, *claim)
         self.ledger.held.add(update.new)
+        if update.ref == self.branch_ref:
+            self.ledger.branch = update.new
         self.ledger.places.append((what, f"{update.ref} at {update.new} on origin"))

@@ -179,7 +179,8 @@ class Git:
 
         # Its `env` can add a variable but not remove one, so `env -u` does. `-C` and not a working directory,
         # because GitPython runs the command elsewhere when that directory is missing.
-        removed = [f"--unset={name}" for name in os.environ if _unwanted(name)]
+        environment = {**_ENVIRONMENT, **self.environment}
+        removed = [f"--unset={name}" for name in os.environ if _unwanted(name) and name not in environment]
         fixed = [word for key, value in (*_SETTINGS, *self.settings) for word in ("-c", f"{key}={value}")]
         argv = ["env", *removed, "git", "-C", str(self.directory), *self.selectors, *fixed, *arguments]
         with tempfile.TemporaryFile() as source:
@@ -190,7 +191,7 @@ class Git:
                     argv,
                     istream=source if stdin is not None else None,
                     as_process=True,
-                    env={**_ENVIRONMENT, **self.environment},
+                    env=environment,
                     start_new_session=True,
                     pass_fds=tuple(pass_fds),
                 )

@@ -82,6 +82,21 @@ class Launch:
             return 0
         return int(self.git.run("rev-list", "--count", f"{commit}..{local}").text)
 
+    def obstacle(self, branch: str, on_origin: str | None) -> str | None:
+        """Return what a local `branch` means for a Run on it, with the remedy: None when it is not in the way.
+
+        `on_origin` is the commit that origin holds, None for a branch that is not there. A local branch that
+        equals origin's can be worked on; any other is a person's, and never reset.
+        """
+        local = self.refs.get(f"refs/heads/{branch}")
+        if local in (None, on_origin):
+            return None
+        how = "is not on origin" if on_origin is None else "differs from origin's"
+        return (
+            f"the local branch {branch} in {self.top} {how}; push it, rename it (git branch -m {branch} NAME) "
+            f"or delete it (git branch -D {branch}), then run again"
+        )
+
     def _own_url(self) -> str:
         if self.origin_url is None:
             raise LaunchError(f'{self.top} has no remote "origin"; add one: git remote add origin URL')

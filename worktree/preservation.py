@@ -1,8 +1,11 @@
 """Preserving a Failed run's work: the steps of `Worktree.preserve_failed_run`."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from worktree.checkout import Checkout
+from worktree.errors import WorktreeError
 from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.record import host_name
@@ -16,23 +19,40 @@ _LONGEST_SUBJECT = 120
 def preserve(checkout: Checkout, base: str, reason: str) -> None:
     """Bring what the run made to origin. `checkout` must be a completion view. Raises GitError or OSError."""
     state = read_state(checkout.git, checkout.admin)
-    kept = None if state.is_plain_on(checkout.record.branch) else keep_snapshot(checkout, state)
-    if state.operation is not None:
-        checkout.git.run(*state.operation.value)
-        state = read_state(checkout.git, checkout.admin)
-    _stage(checkout)
-    # With HEAD elsewhere nothing is committed, and no ref of anybody's moves: the snapshot has it all.
+    if state.is_plain_on(checkout.record.branch):
+        _save_on_branch(checkout, state, base, reason)
+        return
+    kept = keep_snapshot(checkout, state)
+    try:
+        # With HEAD elsewhere nothing is aborted or committed, and no ref of anybody's moves: the snapshot has it all.
+        if state.home == checkout.record.branch:
+            _save_on_branch(checkout, _abort(checkout, state), base, reason)
+        else:
+            _name(checkout, kept[1].left)
+    except Exception:
+        with suppress(WorktreeError, OSError):  # the first cause stays the headline
+            publish_snapshot(checkout, *kept)
+        raise
+    publish_snapshot(checkout, *kept)
+
+
+def _abort(checkout: Checkout, state: State) -> State:
+    if state.operation is None:
+        return state
+    checkout.git.run(*state.operation.value)
+    return read_state(checkout.git, checkout.admin)
+
+
+def _save_on_branch(checkout: Checkout, state: State, base: str, reason: str) -> None:
+    listing = list_files(checkout.git, checkout.path)
+    _name(checkout, stage_all(checkout.git, listing, checkout.path, checkout.git.limits.file))
     if state.branch == checkout.record.branch and _made_something(checkout, state, base):
         _commit_marker(checkout, reason)
         head = checkout.git.run("rev-parse", "--verify", "HEAD").text
         checkout.push("failure marker", RefUpdate(checkout.branch_ref, head))
-    if kept is not None:
-        publish_snapshot(checkout, *kept)
 
 
-def _stage(checkout: Checkout) -> None:
-    listing = list_files(checkout.git, checkout.path)
-    left = stage_all(checkout.git, listing, checkout.path, checkout.git.limits.file)
+def _name(checkout: Checkout, left: Iterable[str]) -> None:
     checkout.ledger.places.extend(("could not be staged", str(checkout.path / path)) for path in left)
 
 

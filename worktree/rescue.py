@@ -1,6 +1,7 @@
 """What the Issue branch cannot carry."""
 
 from worktree.checkout import Checkout
+from worktree.errors import GitError
 from worktree.remote import ABSENT, RefUpdate
 from worktree.snapshot import Snapshot, take_snapshot
 from worktree.state import State
@@ -28,10 +29,15 @@ def publish_snapshot(checkout: Checkout, ref: str, snapshot: Snapshot) -> bool:
     Not pushed is what would carry a commit along that was the person's alone; then the local ref keeps it, and
     the answer is False.
     """
+    here = ("snapshot", f"{ref} at {snapshot.commit} in {checkout.remote.common}")
     if _holds_private_commits(checkout, snapshot.commit):
-        checkout.ledger.places.append(("snapshot", f"{ref} at {snapshot.commit} in {checkout.remote.common}"))
+        checkout.ledger.places.append(here)
         return False
-    checkout.push("snapshot", RefUpdate(ref, snapshot.commit, ABSENT))
+    try:
+        checkout.push("snapshot", RefUpdate(ref, snapshot.commit, ABSENT))
+    except GitError:
+        checkout.ledger.places.append(here)
+        raise
     checkout.ledger.snapshots.append(snapshot)
     checkout.shared.run("update-ref", "-d", ref, snapshot.commit)
     return True

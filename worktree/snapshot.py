@@ -23,8 +23,11 @@ def take_snapshot(git: Git, admin: Path, top: Path, scratch: Path, state: State,
     Its parents are HEAD, a commit of the index where that differs, and what the unfinished operation brought in.
     Works while the index is locked; moves no ref.
     """
+    index_commit = None
+    if state.index_only or state.operation:
+        with private_index(git, admin, scratch) as private:
+            index_commit = _index_commit(private, state)
     with private_index(git, admin, scratch) as private:
-        index_commit = _index_commit(private, state) if state.index_only or state.operation else None
         tree, left = write_complete_tree(private, top, git.limits.file)
     parents = list(dict.fromkeys(commit for commit in (state.head, index_commit, *state.other_heads) if commit))
     commit = commit_tree(git, tree, parents, _message(subject, state))
@@ -40,11 +43,13 @@ def commit_tree(git: Git, tree: str, parents: list[str], message: str) -> str:
     return made.text
 
 
-def _index_commit(private: Git, state: State) -> str | None:
-    if state.unmerged or state.head is None:
-        return None  # an index with conflicts has no tree; the working files hold both sides
+def _index_commit(private: Git, state: State) -> str:
+    if state.unmerged:
+        # An index with conflicts has no tree. Their sides are in commits; what is staged beside them may be nowhere.
+        names = "\0".join(state.unmerged).encode(errors="surrogateescape")
+        private.run("update-index", "--force-remove", "-z", "--stdin", stdin=names)
     tree = private.run("write-tree").text
-    return commit_tree(private, tree, [state.head], "nightkeep: the index at the time of the snapshot")
+    return commit_tree(private, tree, [state.head] if state.head else [], "nightkeep: the index at the time of the snapshot")
 
 
 def _message(subject: str, state: State) -> str:

@@ -21,7 +21,8 @@ class Operation(Enum):
 class State:
     """A worktree at one moment.
 
-    `head` is the commit at HEAD, None before the first; `branch` is the branch HEAD is on, None when detached.
+    `head` is the commit at HEAD, None before the first; `branch` is the branch HEAD is on, None when detached;
+    `home` is the same, or the branch that an unfinished rebase took HEAD from and that its abort moves.
     `unmerged` are the paths with unresolved conflicts. `index_only` says that the index holds content that is
     neither in HEAD nor in the files. `other_heads` are the commits that the unfinished operation brought in, its
     autostash among them.
@@ -29,6 +30,7 @@ class State:
 
     head: str | None
     branch: str | None
+    home: str | None
     operation: Operation | None
     unmerged: tuple[str, ...]
     index_only: bool
@@ -55,10 +57,12 @@ def read_state(git: Git, admin: Path) -> State:
     # `--no-renames` keeps one path an entry; untracked files are not asked for, they cannot be lost by staging.
     rows = git.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--no-renames").fields
     headers = dict(row[2:].split(" ", 1) for row in rows if row.startswith("# "))
-    head, branch = headers["branch.oid"], headers["branch.head"]
+    head, named = headers["branch.oid"], headers["branch.head"]
+    branch = None if named == "(detached)" else named
     return State(
         head=None if head == "(initial)" else head,
-        branch=None if branch == "(detached)" else branch,
+        branch=branch,
+        home=_rebased_branch(admin) or branch,
         operation=_operation(admin),
         unmerged=tuple(row.split(" ", 10)[10] for row in rows if row.startswith("u ")),
         index_only=any(row.startswith("1 ") and "." not in row[2:4] for row in rows),
@@ -78,6 +82,14 @@ def _operation(admin: Path) -> Operation | None:
     # A sequence that stopped after somebody committed by hand has no CHERRY_PICK_HEAD; aborting is the same.
     if (admin / "CHERRY_PICK_HEAD").exists() or (admin / "sequencer").exists():
         return Operation.CHERRY_PICK
+    return None
+
+
+def _rebased_branch(admin: Path) -> str | None:
+    for place in ("rebase-merge", "rebase-apply"):
+        name = admin / place / "head-name"
+        if name.is_file():
+            return name.read_text(errors="surrogateescape").strip().removeprefix("refs/heads/")
     return None
 
 

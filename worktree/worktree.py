@@ -56,14 +56,13 @@ class Worktree:
         branch is not on origin; GitError, with whatever is not proven safe left in place and named.
         """
         opened = _opened(launch, interruption)
-        if f"refs/heads/{branch}" in opened.refs:
-            raise LaunchError(
-                f"the local branch {branch} exists in {opened.top} and is not ours to reset; "
-                f"push it, rename it (git branch -m {branch} NAME) or delete it, then run again"
-            )
+        obstacle = opened.obstacle(branch, None)
+        if obstacle:
+            raise LaunchError(obstacle)
         remote = opened.remote(origin)
         pinned = _fetch(opened, remote, base)[base]
-        return cls._acquire(opened, remote, fence, _record(opened, base, branch, pinned, pinned, made_branch=True))
+        record = _record(opened, base, branch, pinned, pinned, made_branch=True)
+        return cls._acquire(opened, remote, fence, record, on_origin=None)
 
     @classmethod
     def resume(
@@ -84,17 +83,17 @@ class Worktree:
         opened = _opened(launch, interruption)
         remote = opened.remote(origin)
         fetched = _fetch(opened, remote, base, branch)
-        local = opened.refs.get(f"refs/heads/{branch}")
-        if local not in (None, fetched[branch]):
-            raise LaunchError(
-                f"the local branch {branch} in {opened.top} differs from origin's; "
-                f"push it, rename it (git branch -m {branch} NAME) or delete it, then run again"
-            )
-        record = _record(opened, base, branch, fetched[branch], fetched[base], made_branch=local is None)
-        return cls._acquire(opened, remote, fence, record)
+        obstacle = opened.obstacle(branch, fetched[branch])
+        if obstacle:
+            raise LaunchError(obstacle)
+        made_branch = f"refs/heads/{branch}" not in opened.refs
+        record = _record(opened, base, branch, fetched[branch], fetched[base], made_branch=made_branch)
+        return cls._acquire(opened, remote, fence, record, on_origin=record.pinned)
 
     @classmethod
-    def _acquire(cls, opened: Launch, remote: Remote, fence: Fence | None, record: RunRecord) -> Self:
+    def _acquire(
+        cls, opened: Launch, remote: Remote, fence: Fence | None, record: RunRecord, *, on_origin: str | None
+    ) -> Self:
         directory = RecordDirectory(opened.common, record.run_id)
         directory.write(record)
         new = ["-b", record.branch, str(record.path), record.pinned]
@@ -105,7 +104,7 @@ class Worktree:
         except GitError as error:
             _abandon(cls, opened, remote, record, directory, error)
             raise
-        return cls(_checkout(opened, remote, fence, record, directory), opened.directory)
+        return cls(_checkout(opened, remote, fence, record, directory, on_origin), opened.directory)
 
     @property
     def path(self) -> Path:
@@ -139,6 +138,16 @@ class Worktree:
             raise WorktreeError("a worktree has an ending only after its with-block")
         return self._ending
 
+    @property
+    def on_origin(self) -> str | None:
+        """The commit at which origin was last seen to hold the Issue branch; None when it was not seen there."""
+        return self._checkout.ledger.branch
+
+    @property
+    def has_work_on_origin(self) -> bool:
+        """Whether origin holds an Issue branch with more than the Base branch had at acquisition."""
+        return self.on_origin not in (None, self._checkout.record.pinned_base)
+
     def head(self) -> str:
         """Return the commit at HEAD. Raises GitError, or Interrupted."""
         return self._checkout.git.run("rev-parse", "--verify", "HEAD").text
@@ -148,10 +157,11 @@ class Worktree:
         span = f"{self._checkout.record.pinned_base}..HEAD"
         return int(self._checkout.git.run("rev-list", "--count", span).text)
 
-    def push(self) -> None:
-        """Push the Issue branch, as a fast-forward, and read its id back from origin. Raises GitError."""
+    def push(self) -> str:
+        """Push the Issue branch, as a fast-forward, read its id back from origin and return it. Raises GitError."""
         head = self._checkout.shared.run("rev-parse", "--verify", self._checkout.branch_ref).text
         self._checkout.push("Issue branch", RefUpdate(self._checkout.branch_ref, head))
+        return head
 
     def settle(self, subject: str) -> tuple[str, ...]:
         """After a session that ended well, account for uncommitted work.
@@ -237,12 +247,15 @@ def _opened(launch: Path | Launch, interruption: Interruption) -> Launch:
 
 
 def _fetch(opened: Launch, remote: Remote, base: str, *others: str) -> dict[str, str]:
-    heads = {branch: f"refs/heads/{branch}" for branch in (base, *others)}
-    there = remote.read(*heads.values())
-    for branch, head in heads.items():
-        if head not in there:
-            raise LaunchError(f"branch {branch} does not exist on origin ({remote.url}); push it first")
-    fetched = remote.fetch(*heads)
+    branches = (base, *others)
+    try:
+        fetched = remote.fetch(*branches)
+    except GitError:
+        there = remote.read(*(f"refs/heads/{branch}" for branch in branches))
+        missing = [branch for branch in branches if f"refs/heads/{branch}" not in there]
+        if not missing:
+            raise
+        raise LaunchError(f"branch {missing[0]} does not exist on origin ({remote.url}); push it first") from None
     # As `git fetch` does, without naming the old value: this ref only mirrors origin, and the last look wins.
     opened.git.run("update-ref", "-m", "nightkeep: fetch", f"refs/remotes/origin/{base}", fetched[base])
     return fetched
@@ -274,7 +287,12 @@ def _free_path(top: Path, branch: str) -> Path:
 
 
 def _checkout(
-    opened: Launch, remote: Remote, fence: Fence | None, record: RunRecord, directory: RecordDirectory
+    opened: Launch,
+    remote: Remote,
+    fence: Fence | None,
+    record: RunRecord,
+    directory: RecordDirectory,
+    on_origin: str | None,
 ) -> Checkout:
     admin = Path((record.path / ".git").read_text().removeprefix("gitdir: ").strip())
     # Both directories are named outright, so that nothing an agent does to `.git`, `core.bare` or `core.worktree`
@@ -289,7 +307,7 @@ def _checkout(
         remote=remote,
         refs=opened.refs,
         fence=fence,
-        ledger=Ledger(held={record.pinned, record.pinned_base}),
+        ledger=Ledger(held={record.pinned, record.pinned_base}, branch=on_origin),
     )
 
 
@@ -298,7 +316,7 @@ def _abandon(
 ) -> None:
     """Undo an acquisition that failed half-way, as far as that is proven to be safe."""
     if (record.path / ".git").exists():
-        with cls(_checkout(opened, remote, None, record, directory), opened.directory) as half_made:
+        with cls(_checkout(opened, remote, None, record, directory, None), opened.directory) as half_made:
             pass
         if half_made.ending.kept:
             error.add_note(str(half_made.ending))

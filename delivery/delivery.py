@@ -1,0 +1,96 @@
+"""A Delivery: from the opening session to the goal, or to a Failed run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from delivery.branches import Continuation
+from delivery.errors import RunFailureError, Stage
+from delivery.failure import Failure, fail
+from delivery.github import PullRequest
+from delivery.preflight import Plan
+from delivery.prompt import opening_prompt
+from delivery.pull_request import Description, PullRequests, describe
+from delivery.session import SessionRequest, SessionResult, Sessions
+from delivery.text import one_line
+from worktree import Interruption, Worktree
+
+_SUBJECT_LIMIT = 72
+
+
+@dataclass(slots=True, kw_only=True)
+class Delivery:
+    """One Delivery in one worktree. `stage` and `session` tell how far it came."""
+
+    plan: Plan
+    worktree: Worktree
+    sessions: Sessions
+    pull_requests: PullRequests
+    interruption: Interruption
+    report: Callable[[str], None]
+    stage: Stage = field(default=Stage.SESSION, init=False)
+    session: SessionResult | None = field(default=None, init=False)
+
+    def carry_out(self) -> PullRequest | Failure:
+        """Deliver; returns the pull request that is ready, or what the failure function made of it."""
+        try:
+            return self._deliver()
+        except Exception as error:
+            return fail(
+                self.worktree,
+                self.plan.base,
+                error,
+                stage=self.stage,
+                pull_requests=self.pull_requests,
+                interruption=self.interruption,
+                report=self.report,
+            )
+
+    def _deliver(self) -> PullRequest:
+        session = self._run_session()
+        description = describe(self.plan.issue, session.pull_request_text, session.final_text)
+        self.stage = Stage.COMMIT
+        left = self.worktree.settle(_subject(session, description))
+        if left:
+            self.report(f"left out of the pull request: {', '.join(left)}")
+        if self.worktree.commits_beyond_base() == 0:
+            raise RunFailureError("the agent ended well, but nothing was made", Stage.COMMIT)
+        self.stage = Stage.PUSH
+        self.report(f"pushing {self.worktree.branch}")
+        head = self.worktree.push()
+        self.stage = Stage.PULL_REQUEST
+        # GitHub is not asked through git, so nothing else would notice a signal between here and the goal.
+        if self.interruption.recorded:
+            raise RunFailureError("interrupted", Stage.PULL_REQUEST)
+        return self.pull_requests.make_ready(description, head)
+
+    def _run_session(self) -> SessionResult:
+        self.report("starting the agent")
+        self.session = self.sessions.run(self._request("implement"))
+        if self.session.cause is not None:
+            raise RunFailureError(self.session.cause, Stage.SESSION)
+        if self.session.survivors:
+            left = ", ".join(self.session.survivors)
+            raise RunFailureError(f"the agent left processes that could not be stopped: {left}", Stage.SESSION)
+        return self.session
+
+    def _request(self, kind: str) -> SessionRequest:
+        plan = self.plan
+        continued = isinstance(plan.choice, Continuation)
+        return SessionRequest(
+            kind=kind,
+            prompt=opening_prompt(plan.issue, base=plan.base, branch=plan.branch, continued=continued),
+            directory=self.worktree.path,
+            private=self.worktree.private,
+            environment={
+                "NIGHTKEEP_RUN": self.worktree.run_id,
+                "NIGHTKEEP_ISSUE_URL": plan.issue.url,
+                "NIGHTKEEP_BASE": plan.base,
+                "NIGHTKEEP_BRANCH": plan.branch,
+            },
+        )
+
+
+def _subject(session: SessionResult, description: Description) -> str:
+    """Choose the subject of the commit that the runner makes for an agent that made none."""
+    written = description.title if session.pull_request_text.strip() else ""
+    return written or one_line(session.final_text, _SUBJECT_LIMIT) or description.title

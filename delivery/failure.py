@@ -1,0 +1,79 @@
+"""The one way in which a Run, or a Spec run, fails."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from delivery.errors import DeliveryError, GitHubError, PolicyRefusal, Stage
+from delivery.github import PullRequest
+from delivery.outcome import Result
+from delivery.pull_request import PullRequests
+from worktree import Interruption, PreservationError, Worktree, WorktreeError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A delivery that failed, after all that could be done for it was done."""
+
+    result: Result
+    cause: str
+    stage: Stage
+    secondary: tuple[str, ...]
+    pull_request: PullRequest | None
+
+
+def fail(
+    worktree: Worktree,
+    base: str,
+    error: Exception,
+    *,
+    stage: Stage,
+    pull_requests: PullRequests,
+    interruption: Interruption,
+    report: Callable[[str], None],
+) -> Failure:
+    """End a delivery that failed with `error` in `stage`.
+
+    Preserves the work by one call on the worktree and turns the pull request into a draft, whatever preservation
+    did; where none exists and origin holds work, one is opened as a draft. After a Policy refusal it does nothing:
+    the pull request stays as it was checked. A recorded interruption takes the cause's place. Trouble in here is
+    listed under the cause, never in its place.
+    """
+    result, cause = judge(error, interruption)
+    report(f"failed in stage {stage}: {cause}")
+    secondary: list[str] = []
+    if result is not Result.POLICY_REFUSAL:
+        _preserve(worktree, base, cause, secondary)
+    pull_request = _settle_pull_request(pull_requests, result, secondary, may_open=worktree.has_work_on_origin)
+    for line in secondary:
+        report(line)
+    return Failure(result=result, cause=cause, stage=stage, secondary=tuple(secondary), pull_request=pull_request)
+
+
+def judge(error: Exception, interruption: Interruption) -> tuple[Result, str]:
+    """Decide what kind of ending an error makes, and its cause in one sentence."""
+    if interruption.recorded:
+        return Result.FAILED, f"interrupted by {interruption.recorded.name}"
+    if isinstance(error, PolicyRefusal):
+        return Result.POLICY_REFUSAL, str(error)
+    if isinstance(error, (DeliveryError, WorktreeError)):
+        return Result.FAILED, str(error)
+    return Result.BUG, f"a bug in Nightkeep: {type(error).__name__}: {error}"
+
+
+def _preserve(worktree: Worktree, base: str, cause: str, secondary: list[str]) -> None:
+    try:
+        worktree.preserve_failed_run(base, next(iter(cause.splitlines()), ""))
+    except PreservationError as error:
+        secondary.append(f"not everything could be brought to origin: {error}")
+
+
+def _settle_pull_request(
+    pull_requests: PullRequests, result: Result, secondary: list[str], *, may_open: bool
+) -> PullRequest | None:
+    try:
+        if result is Result.POLICY_REFUSAL:
+            return pull_requests.find()
+        return pull_requests.make_draft(may_open=may_open)
+    except GitHubError as error:
+        secondary.append(f"the pull request could not be turned into a draft: {error}")
+        return None

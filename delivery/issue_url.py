@@ -1,0 +1,60 @@
+"""The address of an issue, and whether a clone is one of its repository."""
+
+import re
+from dataclasses import dataclass
+
+_ISSUE = re.compile(
+    r"(?P<server>https?://[^/\s]+)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/issues/(?P<number>[1-9]\d*)/?(?:[#?]\S*)?"
+)
+# https://host/owner/name.git, ssh://git@host:22/owner/name.git, git@host:owner/name.git
+_REMOTE = re.compile(
+    r"(?:(?P<scheme>[a-z+]+)://)?(?:[^@/\s]+@)?(?P<host>[^/:\s]+)(?::(?P<port>\d+))?[:/](?P<owner>[^/\s]+)/(?P<name>[^/\s]+?)(?:\.git)?/?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IssueUrl:
+    """An issue: `server` is `https://host[:port]`, the rest as in its URL."""
+
+    server: str
+    owner: str
+    name: str
+    number: int
+
+    @classmethod
+    def parse(cls, text: str) -> "IssueUrl | None":
+        """Return the issue at that URL, or None when it is not the URL of an issue."""
+        match = _ISSUE.fullmatch(text.strip())
+        if match is None:
+            return None
+        return cls(match["server"].rstrip("/"), match["owner"], match["name"], int(match["number"]))
+
+    def __str__(self) -> str:
+        """Return the URL."""
+        return f"{self.server}/{self.repository}/issues/{self.number}"
+
+    @property
+    def repository(self) -> str:
+        """Return `owner/name`."""
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def clone_url(self) -> str:
+        """Return where git finds the repository over HTTP."""
+        return f"{self.server}/{self.repository}.git"
+
+    def is_cloned_from(self, remote_url: str) -> bool:
+        """Whether a clone with that remote URL, by HTTP or SSH, is one of this issue's repository."""
+        match = _REMOTE.fullmatch(remote_url.strip())
+        if match is None:
+            return False
+        host, port = _host_and_port(self.server)
+        # By SSH the port is another service's, so only the host can be compared.
+        by_http = match["scheme"] in ("http", "https")
+        same_place = match["host"].lower() == host and (not by_http or match["port"] == port)
+        return same_place and f"{match['owner']}/{match['name']}".lower() == self.repository.lower()
+
+
+def _host_and_port(server: str) -> tuple[str, str | None]:
+    host, _, port = server.split("://", 1)[1].partition(":")
+    return host.lower(), port or None

@@ -1,0 +1,96 @@
+"""The Failure note: the one comment that tells a maintainer everything."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from delivery.outcome import Outcome, Result
+from delivery.text import fenced, tail
+from worktree import Preserved
+
+_LOG_LINES = 60
+_LOG_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteFacts:
+    """What a Failure note says beyond the outcome: when, where, the log's end, how to continue, what was reported."""
+
+    moment: datetime
+    host: str
+    log_text: str
+    continue_command: str
+
+
+def note_marker(branch: str) -> str:
+    """Return the hidden text by which the note on that Issue branch is found again."""
+    return f"<!-- nightkeep:failure-note {branch} -->"
+
+
+def failure_note(outcome: Outcome, facts: NoteFacts) -> str:
+    """Return the note in Markdown. Everything in it must be redacted already."""
+    parts = [
+        note_marker(outcome.branch),
+        "### Nightkeep could not finish this",
+        f"**Cause:** {_code(outcome.cause or 'unknown')}",
+        f"**Stage:** {outcome.stage or 'unknown'}",
+        f"**Preserved:** {_preserved(outcome)}",
+        _places(outcome),
+        _secondary(outcome),
+        f"**To continue** in a clone of this repository:\n\n```sh\n{facts.continue_command}\n```",
+        _log(outcome, facts),
+        f"<sub>Run {outcome.run_id or 'without a worktree'} on {facts.host}, {facts.moment:%Y-%m-%dT%H:%M:%SZ}</sub>",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def resolved_note(branch: str, pull_request_url: str, run_id: str, moment: datetime) -> str:
+    """Return what a note becomes when a later Run on the branch succeeds."""
+    return (
+        f"{note_marker(branch)}\n\nAn earlier Run on this branch failed. Resolved by run {run_id}, "
+        f"{moment:%Y-%m-%dT%H:%M:%SZ}: {pull_request_url}\n"
+    )
+
+
+def _preserved(outcome: Outcome) -> str:
+    if outcome.result is Result.POLICY_REFUSAL:
+        return "nothing had to be: the pull request stays ready as it is"
+    match outcome.preserved:
+        case Preserved.ORIGIN:
+            return "everything is on origin"
+        case Preserved.MACHINE:
+            return "something is kept only on the machine that ran it, see below"
+        case Preserved.NOTHING_MADE:
+            return "nothing was made"
+
+
+def _places(outcome: Outcome) -> str:
+    rows = [f"| {_cell(what)} | {_cell(where)} |" for what, where in outcome.places]
+    return "\n".join(["| what | where |", "| --- | --- |", *rows]) if rows else ""
+
+
+def _secondary(outcome: Outcome) -> str:
+    if not outcome.secondary:
+        return ""
+    return "**Also:**\n\n" + "\n".join(f"- {_code(line)}" for line in outcome.secondary)
+
+
+def _log(outcome: Outcome, facts: NoteFacts) -> str:
+    if outcome.session_log is None:
+        return ""
+    end = tail(facts.log_text, _LOG_LINES, _LOG_CHARACTERS)
+    where = f"The whole Session log is {_code(str(outcome.session_log))} on {facts.host}."
+    return (
+        f"<details><summary>The end of the Session log</summary>\n\n{fenced(end or '(empty)')}\n\n</details>\n\n{where}"
+    )
+
+
+def _code(text: str) -> str:
+    """Return `text` as inline code, so that nothing in it is a mention, a link or markup."""
+    line = " ".join(text.split())
+    ticks = "``" if "`" in line else "`"
+    room = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{room}{line.replace('``', '` `')}{room}{ticks}"
+
+
+def _cell(text: str) -> str:
+    return _code(text).replace("|", "\\|")

@@ -1,0 +1,42 @@
+"""How a Run ended."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from signal import Signals
+
+from delivery.errors import Stage
+from delivery.github import PullRequest
+from worktree import Preserved
+
+
+class Result(StrEnum):
+    """What became of a Run."""
+
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    POLICY_REFUSAL = "policy-refusal"
+    BUG = "bug"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A Run that has ended.
+
+    `cause` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the cause's
+    place. `places` says where what was made is, as (what, where). `interruption` is the signal that ended it.
+    """
+
+    result: Result
+    issue_url: str
+    base: str
+    branch: str
+    run_id: str | None = None
+    pull_request: PullRequest | None = None
+    cause: str | None = None
+    stage: Stage | None = None
+    secondary: tuple[str, ...] = ()
+    session_log: Path | None = None
+    preserved: Preserved = Preserved.NOTHING_MADE
+    places: tuple[tuple[str, str], ...] = ()
+    interruption: Signals | None = None

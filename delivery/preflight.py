@@ -1,0 +1,132 @@
+"""All that is looked at before anything is made or claimed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from delivery.branches import Blocked, Continuation, Fresh, branch_name, branch_number, choose_branch
+from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError
+from delivery.github import GitHub, Issue, PullRequest
+from delivery.issue_url import IssueUrl
+from worktree import Launch, Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a Run is going to do. `pull_request` is the open one that it goes on with."""
+
+    issue: Issue
+    base: str
+    choice: Fresh | Continuation
+
+    @property
+    def branch(self) -> str:
+        """The Issue branch."""
+        return self.choice.branch
+
+
+def preflight(
+    github: GitHub, launch: Launch, origin: Origin, url: IssueUrl, base: str | None, report: Callable[[str], None]
+) -> Plan:
+    """Look whether the Run can start, and plan it. `base` is the Base branch asked for, if any.
+
+    Changes nothing but remote-tracking state. Raises PreflightError with the remedy; GitHubError and GitError when
+    the answer could not be had.
+    """
+    _check_clone(launch, url)
+    _check_repository(github, url)
+    issue = _open_issue(github, url)
+    given = base or launch.checked_out
+    remote = launch.remote(origin)
+    first = branch_name(url.number, 1)
+    asked = [f"refs/heads/{name}" for name in (given, first, f"{first}-branch-*") if name]
+    heads = {ref.removeprefix("refs/heads/"): oid for ref, oid in remote.read(*asked).items()}
+    choice = _choose(github, url.number, frozenset(heads))
+    settled = _settle_base(choice, given, report)
+    if settled == given and settled not in heads:
+        raise PreflightError(f"Base branch {settled} is not on origin; push it first: git push origin {settled}")
+    _check_local_branches(launch, settled, remote.fetch(settled)[settled], choice.branch, heads.get(choice.branch))
+    return Plan(issue=issue, base=settled, choice=choice)
+
+
+def _check_local_branches(launch: Launch, base: str, base_commit: str, branch: str, on_origin: str | None) -> None:
+    ahead = launch.ahead(base, base_commit)
+    if ahead:
+        raise PreflightError(
+            f"the local {base} has {ahead} commit(s) that origin/{base} lacks; push them first: git push origin {base}"
+        )
+    obstacle = launch.obstacle(branch, on_origin)
+    if obstacle:
+        raise PreflightError(obstacle)
+
+
+def _check_clone(launch: Launch, url: IssueUrl) -> None:
+    if launch.origin_url is None:
+        raise PreflightError(f'{launch.top} has no remote "origin"; run this in a clone of {url.repository}')
+    if not url.is_cloned_from(launch.origin_url):
+        raise PreflightError(
+            f"{url} is not an issue of the repository that {launch.top} is a clone of ({launch.origin_url}); "
+            f"run this in a clone of it: git clone {url.clone_url}"
+        )
+
+
+def _check_repository(github: GitHub, url: IssueUrl) -> None:
+    try:
+        seen = github.repository()
+    except GitHubNotFoundError as error:
+        raise PreflightError(f"{url.repository} does not exist, or the token may not read it") from error
+    if seen.full_name.lower() != url.repository.lower():
+        raise PreflightError(
+            f"{url.repository} is now {seen.full_name}; use that address and update the clone's origin"
+        )
+    if seen.archived:
+        raise PreflightError(f"{url.repository} is archived, so nothing can be pushed to it")
+    if not seen.may_push:
+        raise PreflightError(
+            f"the token may not push to {url.repository}; give it write access "
+            "(contents, issues and pull requests: write)"
+        )
+
+
+def _open_issue(github: GitHub, url: IssueUrl) -> Issue:
+    try:
+        issue = github.issue(url.number)
+    except GitHubNotFoundError as error:
+        raise PreflightError(f"issue #{url.number} does not exist in {url.repository}") from error
+    if issue.is_pull_request:
+        raise PreflightError(f"#{url.number} is a pull request, not an issue")
+    if IssueUrl.parse(issue.url) not in (None, url) and f"/{url.repository}/".lower() not in issue.url.lower():
+        raise PreflightError(f"issue #{url.number} was transferred to {issue.url}")
+    if not issue.is_open:
+        raise PreflightError(f"issue #{url.number} is closed; reopen it to have it worked on")
+    return issue
+
+
+def _choose(github: GitHub, number: int, on_origin: frozenset[str]) -> Fresh | Continuation:
+    numbers = frozenset(n for name in on_origin if (n := branch_number(number, name)) is not None)
+    newest: dict[int, PullRequest | None] = {}
+    while isinstance(choice := choose_branch(number, numbers, newest), int):
+        newest[choice] = next(iter(github.pull_requests(branch_name(number, choice))), None)
+    if isinstance(choice, Blocked):
+        raise PreflightError(choice.why)
+    return choice
+
+
+def _settle_base(choice: Fresh | Continuation, given: str | None, report: Callable[[str], None]) -> str:
+    pull_request = choice.pull_request if isinstance(choice, Continuation) else None
+    if pull_request is None:
+        if given is None:
+            raise PreflightError(
+                "HEAD is on no branch, or on one without a commit, so there is no Base branch; "
+                "check one out (git checkout main) or name one (--base main)"
+            )
+        return given
+    if given not in (None, pull_request.base):
+        report(f"continuing {pull_request.url}, so the Base branch is {pull_request.base}, not {given}")
+    return pull_request.base
+
+
+def unanswered(error: GitHubError) -> PreflightError:
+    """Return the preflight error for a GitHub that gave no answer, or refused the token."""
+    if error.status == 401:
+        return PreflightError(f"{error}; the token is not valid, or has expired")
+    return PreflightError(str(error))

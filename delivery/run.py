@@ -1,0 +1,182 @@
+"""A Run: one issue, one pull request, from launch to clean-up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from delivery.branches import Continuation
+from delivery.claim import Claim
+from delivery.delivery import Delivery
+from delivery.errors import GitHubError, PreflightError, Stage
+from delivery.failure import Failure, judge
+from delivery.github import GitHub, PullRequest
+from delivery.issue_url import IssueUrl
+from delivery.note import NoteFacts, failure_note, note_marker, resolved_note
+from delivery.outcome import Outcome, Result
+from delivery.preflight import Plan, preflight, unanswered
+from delivery.pull_request import PullRequests
+from delivery.session import Sessions
+from worktree import Interrupted, Interruption, Launch, Origin, Preserved, Redactor, Worktree, WorktreeError
+
+_LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a Run works with; `runner` wires it together.
+
+    `base` is the Base branch asked for, None for the one that is checked out. `report` takes a line of progress.
+    `continue_command` is what a person types to go on from a Failed run, redacted.
+    """
+
+    url: IssueUrl
+    base: str | None
+    github: GitHub
+    launch: Launch
+    origin: Origin
+    sessions: Sessions
+    interruption: Interruption
+    report: Callable[[str], None]
+    redact: Redactor
+    host: str
+    continue_command: str
+
+    def execute(self) -> Outcome:
+        """Run to the end.
+
+        Raises PreflightError or Interrupted when nothing was begun; any other ending is the outcome.
+        """
+        plan = self._plan()
+        claim = self._claim(plan)
+        outcome = self._publish(plan, self._work(plan))
+        # A Continuation's branch was there before: something was made, though not by this Run.
+        if outcome.preserved is Preserved.NOTHING_MADE and not isinstance(plan.choice, Continuation):
+            claim.release()
+        return outcome
+
+    def _plan(self) -> Plan:
+        try:
+            return preflight(self.github, self.launch, self.origin, self.url, self.base, self.report)
+        except Interrupted:
+            raise
+        except GitHubError as error:
+            raise unanswered(error) from error
+        except WorktreeError as error:
+            raise PreflightError(str(error)) from error
+
+    def _claim(self, plan: Plan) -> Claim:
+        claim = Claim(self.github, plan.issue, self.report)
+        try:
+            claim.make()
+        except GitHubError as error:
+            claim.release()
+            raise PreflightError(f"issue #{self.url.number} could not be labelled: {error}") from error
+        return claim
+
+    def _work(self, plan: Plan) -> Outcome:
+        acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create
+        try:
+            worktree = acquire(
+                self.launch, branch=plan.branch, base=plan.base, interruption=self.interruption, origin=self.origin
+            )
+        except Exception as error:
+            return self._without_worktree(plan, error)
+        self.report(f"working in {worktree.path} on {worktree.branch}, from origin's {plan.base}")
+        with worktree:
+            delivery = Delivery(
+                plan=plan,
+                worktree=worktree,
+                sessions=self.sessions,
+                pull_requests=PullRequests(
+                    self.github, plan.issue, base=plan.base, branch=plan.branch, report=self.report
+                ),
+                interruption=self.interruption,
+                report=self.report,
+            )
+            ended = delivery.carry_out()
+        self.report(str(worktree.ending))
+        return self._outcome(delivery, ended)
+
+    def _outcome(self, delivery: Delivery, ended: PullRequest | Failure) -> Outcome:
+        ending = delivery.worktree.ending
+        reached = Outcome(
+            result=Result.DELIVERED,
+            issue_url=str(self.url),
+            base=delivery.plan.base,
+            branch=delivery.plan.branch,
+            run_id=delivery.worktree.run_id,
+            session_log=delivery.session.log if delivery.session else None,
+            preserved=ending.preserved,
+            places=ending.places,
+        )
+        if isinstance(ended, PullRequest):
+            return replace(reached, pull_request=ended)
+        return replace(
+            reached,
+            result=ended.result,
+            pull_request=ended.pull_request,
+            cause=ended.cause,
+            stage=ended.stage,
+            secondary=ended.secondary,
+            interruption=self.interruption.recorded,
+        )
+
+    def _without_worktree(self, plan: Plan, error: Exception) -> Outcome:
+        result, cause = judge(error, self.interruption)
+        self.report(f"failed in stage {Stage.WORKTREE}: {cause}")
+        left = tuple(getattr(error, "__notes__", ()))
+        return Outcome(
+            result=result,
+            issue_url=str(self.url),
+            base=plan.base,
+            branch=plan.branch,
+            cause=cause,
+            stage=Stage.WORKTREE,
+            secondary=left,
+            preserved=Preserved.MACHINE if left else Preserved.NOTHING_MADE,
+            interruption=self.interruption.recorded,
+        )
+
+    def _publish(self, plan: Plan, outcome: Outcome) -> Outcome:
+        """Write the Failure note, or turn an earlier one into a short "resolved by"; trouble is only added."""
+        try:
+            if outcome.result is Result.DELIVERED:
+                self._resolve_notes(plan, outcome)
+            else:
+                self._write_note(plan, outcome)
+        except GitHubError as error:
+            line = f"the Failure note could not be written: {error}"
+            self.report(line)
+            return replace(outcome, secondary=(*outcome.secondary, line))
+        return outcome
+
+    def _write_note(self, plan: Plan, outcome: Outcome) -> None:
+        facts = NoteFacts(
+            moment=datetime.now(UTC),
+            host=self.host,
+            log_text=_end_of(outcome.session_log),
+            continue_command=self.continue_command,
+        )
+        number = outcome.pull_request.number if outcome.pull_request else plan.issue.number
+        note = self.redact(failure_note(outcome, facts))
+        url = self.github.comment(number, note_marker(plan.branch), note)
+        self.report(f"the Failure note is at {url}")
+
+    def _resolve_notes(self, plan: Plan, outcome: Outcome) -> None:
+        if outcome.pull_request is None or outcome.run_id is None:
+            return
+        marker = note_marker(plan.branch)
+        note = resolved_note(plan.branch, outcome.pull_request.url, outcome.run_id, datetime.now(UTC))
+        # A note stands on the pull request of a Continuation, or on the issue when there was no pull request then.
+        self.github.edit_comment(plan.issue.number, marker, note)
+        if isinstance(plan.choice, Continuation) and plan.choice.pull_request:
+            self.github.edit_comment(outcome.pull_request.number, marker, note)
+
+
+def _end_of(log: Path | None) -> str:
+    if log is None or not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LOG_READ))
+        return file.read().decode(errors="replace")

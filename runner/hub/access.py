@@ -1,0 +1,81 @@
+"""Who a token belongs to, and what it may do."""
+
+import base64
+import binascii
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+LOGIN = "nightkeep"
+
+
+class Permission(StrEnum):
+    """What a token may do in every repository; each includes the ones before it.
+
+    https://docs.github.com/en/organizations/managing-user-access-to-your-organizations-repositories/managing-repository-roles/repository-roles-for-an-organization
+    """
+
+    READ = "read"
+    TRIAGE = "triage"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def includes(self, other: "Permission") -> bool:
+        """Tell whether this permission is `other` or more."""
+        ranks = list(Permission)
+        return ranks.index(self) >= ranks.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """The user behind a token."""
+
+    login: str
+    permission: Permission
+
+    def may(self, needed: Permission) -> bool:
+        """Tell whether the visitor has at least the permission `needed`."""
+        return self.permission.includes(needed)
+
+
+class Door:
+    """Knows the tokens. Without any, every token that is not empty belongs to one administrator."""
+
+    def __init__(self, tokens: Mapping[str, Permission] | None) -> None:
+        self._visitors: dict[bytes, Visitor] | None = None
+        if tokens is not None:
+            logins = (LOGIN if place == 1 else f"{LOGIN}-{place}" for place in range(1, len(tokens) + 1))
+            self._visitors = {
+                token.encode(): Visitor(login, permission)
+                for login, (token, permission) in zip(logins, tokens.items(), strict=True)
+            }
+
+    def visitor(self, authorization: str) -> Visitor | None:
+        """Return who sends the header `authorization`, or None when nobody that we know does."""
+        token = _token(authorization).encode()
+        if not token:
+            return None
+        if self._visitors is None:
+            return Visitor(LOGIN, Permission.ADMIN)
+        known = (visitor for secret, visitor in self._visitors.items() if hmac.compare_digest(secret, token))
+        return next(known, None)
+
+
+def _token(authorization: str) -> str:
+    scheme, _, credential = authorization.partition(" ")
+    match scheme.lower():
+        case "token" | "bearer":
+            return credential.strip()
+        case "basic":
+            return _password(credential)
+        case _:
+            return ""
+
+
+def _password(credential: str) -> str:
+    try:
+        _, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+    return password

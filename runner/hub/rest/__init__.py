@@ -1,0 +1,18 @@
+"""The REST API, shaped like GitHub's: https://docs.github.com/rest."""
+
+from starlette.routing import BaseRoute
+
+from runner.hub.rest.call import Api
+from runner.hub.rest.comments import comment_routes
+from runner.hub.rest.issues import issue_routes
+from runner.hub.rest.labels import label_routes
+from runner.hub.rest.pulls import pull_routes
+from runner.hub.rest.repositories import repository_routes
+from runner.hub.site import Site
+
+
+def rest_routes(site: Site) -> list[BaseRoute]:
+    """Return every route, to be mounted under `/api/v3`."""
+    api = Api(site)
+    parts = (repository_routes, label_routes, comment_routes, pull_routes, issue_routes)
+    return [route for part in parts for route in part(api)]

@@ -1,0 +1,91 @@
+"""What clients send. Unknown fields are ignored, as GitHub does."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+
+class NewRepository(BaseModel):
+    """POST /user/repos."""
+
+    name: str
+    description: str | None = None
+    private: bool = False
+
+
+class LabelName(BaseModel):
+    """A label given as an object."""
+
+    name: str
+
+
+class LabelNames(BaseModel):
+    """Labels for an issue."""
+
+    labels: list[str | LabelName] = []
+
+    def names(self) -> list[str]:
+        """Return the names, however they were given."""
+        return [label if isinstance(label, str) else label.name for label in self.labels]
+
+
+class NewIssue(LabelNames):
+    """POST /repos/…/issues."""
+
+    title: str
+    body: str | None = None
+
+
+class Edit(BaseModel):
+    """What issues and pull requests have in common; only the fields that were sent count."""
+
+    title: str = ""
+    body: str | None = None
+    state: Literal["open", "closed"] = "open"
+
+    def sends(self, field: str) -> bool:
+        """Tell whether the client sent `field`."""
+        return field in self.model_fields_set
+
+
+class IssueEdit(Edit, LabelNames):
+    """PATCH /repos/…/issues/…."""
+
+
+class NewLabel(BaseModel):
+    """POST /repos/…/labels."""
+
+    name: str
+    color: str = "ededed"
+    description: str | None = None
+
+
+class CommentText(BaseModel):
+    """POST and PATCH of comments."""
+
+    body: str
+
+
+class NewPull(BaseModel):
+    """POST /repos/…/pulls."""
+
+    title: str
+    head: str
+    base: str
+    body: str | None = None
+    draft: bool = False
+
+
+class PullEdit(Edit):
+    """PATCH /repos/…/pulls/…."""
+
+    base: str = ""
+
+
+class MergeBody(BaseModel):
+    """PUT /repos/…/pulls/…/merge."""
+
+    sha: str | None = None
+    merge_method: Literal["merge", "squash", "rebase"] = "merge"
+    commit_title: str | None = None
+    commit_message: str | None = None

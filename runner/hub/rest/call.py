@@ -1,0 +1,144 @@
+"""One API request and its answer, and the way from HTTP to the one and back from the other."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from runner.hub.access import Permission, Visitor
+from runner.hub.pull_requests import follow
+from runner.hub.refusal import Refusal, forbidden, invalid, not_found
+from runner.hub.rest.paging import links, page_of
+from runner.hub.rest.shapes import Shapes
+from runner.hub.site import Site
+from runner.hub.store import Issue, Repository, Store
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status and a JSON document; None is an answer without a body."""
+
+    status: int = 200
+    body: object = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request, with its sender known and allowed."""
+
+    site: Site
+    visitor: Visitor
+    url: str
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes
+
+    @property
+    def store(self) -> Store:
+        """What the hub remembers."""
+        return self.site.store
+
+    @property
+    def shapes(self) -> Shapes:
+        """How answers look."""
+        return Shapes(self.site.url)
+
+    def api(self, repository: Repository) -> str:
+        """Return the API address of a repository."""
+        return f"{self.site.api}/repos/{repository.full_name}"
+
+    def repository(self) -> Repository:
+        """Return the repository in the path; raises Refusal when there is none."""
+        found = self.store.repositories.find(self.path["owner"], self.path["repo"])
+        if found is None:
+            raise not_found()
+        return found
+
+    def issue(self, repository: Repository) -> Issue:
+        """Return the issue or pull request in the path as it stands; raises Refusal when there is none."""
+        found = self.store.issues.find(repository.id, int(self.path["number"]))
+        if found is None:
+            raise not_found()
+        return follow(self.store, repository, found)
+
+    def json(self) -> object:
+        """Return the body, parsed; raises Refusal when it is not JSON."""
+        try:
+            document: object = json.loads(self.body or b"{}")
+            # Half a surrogate pair passes as JSON and can be neither stored nor sent.
+            json.dumps(document, ensure_ascii=False).encode()
+        except ValueError:
+            raise Refusal(400, "Problems parsing JSON") from None
+        return document
+
+    def read(self, model: type[Model], resource: str) -> Model:
+        """Return the body as a `model`; raises the Refusal that names the first bad field of `resource`."""
+        try:
+            return model.model_validate(self.json(), strict=True)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            code = "missing_field" if problem["type"] == "missing" else "invalid"
+            raise invalid(resource, ".".join(map(str, problem["loc"][:1])), code) from None
+
+    def paged(self, items: Sequence[object]) -> Answer:
+        """Return the page of `items` that the query asks for, with the Link header."""
+        page = page_of(self.query)
+        link = links(self.url, self.query, page, len(items))
+        return Answer(body=page.cut(items), headers={"Link": link} if link else {})
+
+
+Handler = Callable[[Call], Answer]
+
+
+class Api:
+    """Makes routes out of handlers: authentication, permission, errors and JSON are the same for all of them.
+
+    Handlers block (SQLite, git) and therefore run in threads.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def route(self, method: str, path: str, handler: Handler, needs: Permission = Permission.READ) -> Route:
+        """Return the route that lets visitors with the permission `needs` through to `handler`."""
+
+        async def endpoint(request: Request) -> Response:
+            self._site.requests.append((request.method, request.url.path))
+            body = await request.body()
+            return await run_in_threadpool(self._respond, request, body, handler, needs)
+
+        return Route(path, endpoint, methods=[method])
+
+    def _respond(self, request: Request, body: bytes, handler: Handler, needs: Permission) -> Response:
+        try:
+            answer = handler(self._admit(request, body, needs))
+        except Refusal as refusal:
+            return JSONResponse(refusal.body(), refusal.status)
+        if answer.body is None:
+            return Response(status_code=answer.status)
+        return JSONResponse(answer.body, answer.status, dict(answer.headers))
+
+    def _admit(self, request: Request, body: bytes, needs: Permission) -> Call:
+        visitor = self._site.door.visitor(request.headers.get("authorization", ""))
+        if visitor is None:
+            raise Refusal(401, "Bad credentials")
+        if not visitor.may(needs):
+            raise forbidden()
+        return Call(
+            site=self._site,
+            visitor=visitor,
+            # The address that answers name is ours, whatever the client calls us.
+            url=f"{self._site.url}{request.url.path}",
+            path=request.path_params,
+            query=request.query_params,
+            body=body,
+        )

@@ -1,0 +1,91 @@
+"""What is stored, as frozen values. Times are UTC in GitHub's form, `2026-01-31T12:00:00Z`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A bare repository at `path` and the name it is served under."""
+
+    id: int
+    owner: str
+    name: str
+    path: Path
+    description: str | None
+    private: bool
+    created_at: str
+
+    @property
+    def full_name(self) -> str:
+        """OWNER/NAME."""
+        return f"{self.owner}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """A label of one repository."""
+
+    id: int
+    name: str
+    color: str
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """A comment on the issue or pull request `number`."""
+
+    id: int
+    number: int
+    author: str
+    body: str
+    created_at: str
+    updated_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pull:
+    """What a pull request has beyond an issue.
+
+    `head_id` and `base_id` are the last ones seen while it was open: they outlive the branches.
+    """
+
+    draft: bool
+    head: str
+    base: str
+    head_id: str
+    base_id: str
+    merged_at: str | None = None
+    merged_by: str | None = None
+    merge_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issue:
+    """An issue, or a pull request when it has a `pull`: on GitHub the two share their numbers."""
+
+    id: int
+    repository: int
+    number: int
+    title: str
+    body: str | None
+    open: bool
+    author: str
+    labels: tuple[Label, ...]
+    comments: int
+    created_at: str
+    updated_at: str
+    closed_at: str | None
+    closed_by: str | None
+    pull: Pull | None
+
+    @property
+    def node_id(self) -> str:
+        """The id that REST and GraphQL both use."""
+        return f"{'I' if self.pull is None else 'PR'}_{self.id}"
+
+    @property
+    def state(self) -> str:
+        """`open` or `closed`."""
+        return "open" if self.open else "closed"

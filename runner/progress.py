@@ -1,0 +1,56 @@
+"""What a person reads on standard error while a command works."""
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Mapping
+from typing import TextIO
+
+
+class Progress:
+    """Writes lines of progress, each at once.
+
+    On Actions the agent's lines are fenced, so that none of them can be a workflow command. Lines may come from
+    several threads.
+    """
+
+    def __init__(self, stream: TextIO, environment: Mapping[str, str]) -> None:
+        self._stream = stream
+        self._on_actions = environment.get("GITHUB_ACTIONS") == "true"
+        self._dim = stream.isatty() and "NO_COLOR" not in environment
+        self._fence: str | None = None
+        self._lock = threading.Lock()
+
+    def say(self, line: str) -> None:
+        """Write a line of our own, or several; each is marked as ours, so that none can be a workflow command."""
+        with self._lock:
+            self._close_fence()
+            for part in line.splitlines() or [""]:
+                self._write(f"nightkeep: {part}")
+
+    def agent(self, line: str) -> None:
+        """Write a line that the agent printed."""
+        with self._lock:
+            self._open_fence()
+            self._write(f"\x1b[2m| {line}\x1b[0m" if self._dim else f"| {line}")
+
+    def close(self) -> None:
+        """End what is open."""
+        with self._lock:
+            self._close_fence()
+
+    def _open_fence(self) -> None:
+        if self._on_actions and self._fence is None:
+            self._fence = secrets.token_hex(16)
+            self._write(f"::stop-commands::{self._fence}")
+
+    def _close_fence(self) -> None:
+        if self._fence is not None:
+            self._write(f"::{self._fence}::")
+            self._fence = None
+
+    def _write(self, line: str) -> None:
+        # A reader that went away (a closed terminal, a broken pipe) must not stop the work.
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(f"{line}\n")
+            self._stream.flush()

@@ -1,0 +1,66 @@
+"""Where a token comes from, and how it is kept from the processes that we start."""
+
+import ctypes
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+SOURCES = ("NIGHTKEEP_TOKEN", "GITHUB_TOKEN")
+# Tokens that a workflow or a shell may hold for others; no agent gets them either.
+_OTHERS = (
+    "GH_TOKEN",
+    "GH_ENTERPRISE_TOKEN",
+    "GITHUB_ENTERPRISE_TOKEN",
+    "ACTIONS_RUNTIME_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+)
+_PIPE = "NIGHTKEEP_TOKEN_PIPE"
+_PR_SET_DUMPABLE = 4
+
+
+def shed_tokens() -> Mapping[str, str]:
+    """Take the tokens out of this process's environment, and return them.
+
+    Removing a variable leaves it readable in `/proc/<pid>/environ` until the process ends, so the process executes
+    itself anew without them and reads them from a pipe. Must be called before anything else is started.
+    """
+    held = {name: os.environ[name] for name in (*SOURCES, *_OTHERS) if name in os.environ}
+    if held:
+        _execute_anew(held)
+    pipe = os.environ.pop(_PIPE, None)
+    if pipe is None:
+        return {}
+    with os.fdopen(int(pipe), encoding="utf-8") as source:
+        return {str(name): str(value) for name, value in json.load(source).items()}
+
+
+def _execute_anew(held: Mapping[str, str]) -> None:
+    source, sink = os.pipe()
+    with os.fdopen(sink, "w", encoding="utf-8") as file:
+        json.dump(held, file)
+    os.set_inheritable(source, True)  # noqa: FBT003 - takes it by position only
+    environment = {name: value for name, value in os.environ.items() if name not in held}
+    # -P: a folder `runner/` in the current directory must not be run in our place.
+    os.execve(
+        sys.executable,
+        [sys.executable, "-P", "-m", "runner", *sys.argv[1:]],
+        {**environment, _PIPE: str(source)},
+    )
+
+
+def close_to_other_processes() -> None:
+    """Forbid this user's other processes to read this one's memory and environment (Linux; root still can)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def choose_token(token_file: Path | None, held: Mapping[str, str]) -> str | None:
+    """Return the token: the file's, else NIGHTKEEP_TOKEN's, else GITHUB_TOKEN's; None when there is none.
+
+    Raises OSError when the file cannot be read.
+    """
+    if token_file is not None:
+        return token_file.read_text(encoding="utf-8").strip() or None
+    return next((held[name].strip() for name in SOURCES if held.get(name, "").strip()), None)
