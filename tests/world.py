@@ -9,7 +9,9 @@ PERSON = ("-c", "user.name=Person", "-c", "user.email=person@example.com")
 
 def git(directory: Path, *arguments: str, check: bool = True) -> str:
     """Run git as a person would, and return its output without the last line end."""
-    done = subprocess.run(["git", *PERSON, *arguments], cwd=directory, capture_output=True, text=True, check=False)
+    command = ["git", *PERSON, *arguments]
+    # File names need not be UTF-8.
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, errors="surrogateescape", check=False)
     if check:
         assert done.returncode == 0, f"git {' '.join(arguments)} in {directory}: {done.stdout}{done.stderr}"
     return done.stdout.removesuffix("\n")

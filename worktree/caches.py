@@ -13,9 +13,8 @@ def is_cache(directory: Path) -> bool:
     if directory.name == "node_modules":
         return (directory.parent / "package.json").is_file()
     if directory.name == "__pycache__":
-        return all(
-            entry.is_file(follow_symlinks=False) and entry.name.endswith(".pyc") for entry in os.scandir(directory)
-        )
+        with os.scandir(directory) as entries:
+            return all(entry.is_file(follow_symlinks=False) and entry.name.endswith(".pyc") for entry in entries)
     return (directory / "pyvenv.cfg").is_file() or _is_tagged(directory / "CACHEDIR.TAG")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from worktree.configuration import Configuration, as_environment, new_filters, read_configuration, without_filters
 from worktree.git import Git
 from worktree.record import RecordDirectory, RunRecord
 from worktree.remote import Fence, RefUpdate, Remote
@@ -16,7 +17,7 @@ class Ledger:
 
     `held` are commits whose ids were read back from origin, `branch` that of the Issue branch, `snapshots` those
     among them that hold files which are in no branch. `places` is what a person is told: (what, where) in the
-    order it came about. `rescued` counts the snapshots taken.
+    order it came about. `rescued` counts the snapshots taken. `filters` are the names of those switched off.
     """
 
     held: set[str] = field(default_factory=set)
@@ -24,6 +25,7 @@ class Ledger:
     snapshots: list[Snapshot] = field(default_factory=list)
     places: list[tuple[str, str]] = field(default_factory=list)
     rescued: int = 0
+    filters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Checkout:
     """The worktree at `path` whose git directory is `admin`.
 
     `git` works in it by both names, so that a replaced `.git` leads nowhere; `shared` works in the git directory
-    common to all worktrees. `refs` are the refs of the Launch repository before the run.
+    common to all worktrees. `refs` and `configuration` are those of the Launch repository before the run.
     """
 
     record: RunRecord
@@ -41,6 +43,7 @@ class Checkout:
     shared: Git
     remote: Remote
     refs: Mapping[str, str]
+    configuration: Configuration
     fence: Fence | None
     ledger: Ledger
 
@@ -59,6 +62,15 @@ class Checkout:
         return replace(
             self, git=self.git.completing(), shared=self.shared.completing(), remote=self.remote.completing()
         )
+
+    def disarmed(self) -> "Checkout":
+        """Return the same checkout for after a session: filters that it set up, or changed, are not run for us."""
+        found = new_filters(self.configuration, read_configuration(self.git))
+        self.ledger.filters = tuple(sorted({*self.ledger.filters, *found}))
+        if not self.ledger.filters:
+            return self
+        off = as_environment(without_filters(self.ledger.filters))
+        return replace(self, git=self.git.within(**off), shared=self.shared.within(**off))
 
     def push(self, what: str, update: RefUpdate) -> None:
         """Push one ref, in one push with the claim's where there is one, and enter it in the ledger."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from worktree.caches import is_cache
 from worktree.checkout import Checkout
 from worktree.files import Listing, list_files, private_index, write_complete_tree
+from worktree.processes import at_work_in
 from worktree.state import State, read_state
 
 _MOST_NAMED = 5
@@ -21,13 +22,16 @@ Signature = tuple[int, int, int, int, int, int]
 class Facts:
     """All that decides whether a worktree may be removed.
 
-    `locked_by` is the reason of git's lock on it, `links_back` whether its `.git` is still ours. `changed` are
-    paths that differ from HEAD and from every snapshot on origin; `hidden` such that git was told not to look at;
-    `ignored` those that are no caches; `unknown` what git does not list at all. `unheld` is a commit that the run
-    made and that origin was not seen to hold, `private_refs` whether the worktree has refs of its own.
+    `at_work` names the processes that work in it. `locked_by` is the reason of git's lock on it, `links_back`
+    whether its `.git` is still ours. `changed` are paths that differ from HEAD and from every snapshot on origin;
+    `hidden` such that git was told not to look at; `ignored` those that are no caches; `unknown` what git does not
+    list at all. `unheld` is a commit that the run made and that origin was not seen to hold, `private_refs` whether
+    the worktree has refs of its own, `submodules` whether it has the object stores of submodules, which go with its
+    git directory.
     """
 
     state: State
+    at_work: tuple[str, ...]
     locked_by: str | None
     links_back: bool
     changed: tuple[str, ...]
@@ -36,14 +40,25 @@ class Facts:
     unknown: tuple[str, ...]
     unheld: str | None
     private_refs: bool
+    submodules: bool
 
 
 def reason_to_retain(facts: Facts, branch: str, run_id: str) -> str | None:
     """Decide: None when everything here is proven to be elsewhere, else why the worktree stays."""
+    return _not_ours(facts, run_id) or _not_on_origin(facts, branch) or _files_to_keep(facts)
+
+
+def _not_ours(facts: Facts, run_id: str) -> str | None:
+    if facts.at_work:
+        return f"somebody is at work in it: {_named(facts.at_work)}"
     if not facts.links_back:
         return "its .git was replaced or removed"
-    if facts.locked_by != f"nightkeep {run_id}":
-        return f"its lock is not ours: {facts.locked_by}" if facts.locked_by else "its lock was taken away"
+    if facts.locked_by is None:
+        return "its lock was taken away"
+    return None if facts.locked_by == f"nightkeep {run_id}" else f"its lock is not ours: {facts.locked_by}"
+
+
+def _not_on_origin(facts: Facts, branch: str) -> str | None:
     if facts.state.operation is not None:
         return f"a {facts.state.operation.value[0]} is unfinished in it"
     if facts.state.branch != branch:
@@ -52,6 +67,10 @@ def reason_to_retain(facts: Facts, branch: str, run_id: str) -> str | None:
         return f"commit {facts.unheld} was made in it and is not known to be on origin"
     if facts.private_refs:
         return "it has refs of its own"
+    return "it has submodules of its own" if facts.submodules else None
+
+
+def _files_to_keep(facts: Facts) -> str | None:
     for what, paths in (
         ("edits that git was told not to look at", facts.hidden),
         ("changes in no commit on origin", facts.changed),
@@ -76,6 +95,7 @@ def clean_up(checkout: Checkout) -> str | None:
     must be a completion view.
     """
     try:
+        checkout = checkout.disarmed()
         signatures = _signatures(checkout.path)
         facts = _facts(checkout, signatures)
         reason = reason_to_retain(facts, checkout.record.branch, checkout.record.run_id)
@@ -88,10 +108,16 @@ def _facts(checkout: Checkout, signatures: dict[str, Signature]) -> Facts:
     state = read_state(checkout.git, checkout.admin)
     listing = list_files(checkout.git, checkout.path)
     ignored = _ignored(checkout)
-    caches = [path for path in ignored if is_cache(checkout.path / path)]
+    repositories = [path for path in signatures if "/.git/" in f"/{path}/"]
+    caches = [
+        path
+        for path in ignored
+        if is_cache(checkout.path / path) and not any(inside.startswith(path) for inside in repositories)
+    ]
     listed = listing.tracked | listing.changed | listing.untracked
     return Facts(
         state=state,
+        at_work=tuple(at_work_in(checkout.path, checkout.record.started)),
         locked_by=_locked_by(checkout.admin),
         links_back=_links_back(checkout),
         changed=_changed(checkout, state, listing),
@@ -99,8 +125,13 @@ def _facts(checkout: Checkout, signatures: dict[str, Signature]) -> Facts:
         ignored=tuple(path for path in ignored if path not in caches),
         unknown=tuple(path for path in signatures if path not in listed and not path.startswith(tuple(caches))),
         unheld=_unheld_commit(checkout),
-        private_refs=any(path.is_file() for path in (checkout.admin / "refs").rglob("*")),
+        private_refs=_holds_files(checkout.admin / "refs"),
+        submodules=_holds_files(checkout.admin / "modules"),
     )
+
+
+def _holds_files(directory: Path) -> bool:
+    return any(path.is_file() for path in directory.rglob("*"))
 
 
 def _changed(checkout: Checkout, state: State, listing: Listing) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+_MOST_SHOWN = 4000  # characters of an output in an error's text; its field has all of it
+
 
 class WorktreeError(Exception):
     """Anything that this package raises on purpose. Its text is redacted and fit for a person."""
@@ -38,13 +40,17 @@ class GitError(WorktreeError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        said = "\n".join(part.strip() for part in (self.stderr, self.stdout) if part.strip())
+        said = "\n".join(_end(part.strip()) for part in (self.stderr, self.stdout) if part.strip())
         return f"{' '.join(self.argv)} failed{self._how()} in {self.directory}" + (f": {said}" if said else "")
 
     def _how(self) -> str:
         if self.status is None:
             return ""
         return f" (exit {self.status})" if self.status >= 0 else f" (killed by signal {-self.status})"
+
+
+def _end(output: str) -> str:
+    return output if len(output) <= _MOST_SHOWN else "…" + output[-_MOST_SHOWN:]
 
 
 class GitTimeoutError(GitError):

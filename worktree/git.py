@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from worktree.interruption import Interruption
 from worktree.redaction import Redactor
 
 _TICK = 0.1  # seconds between two looks at the deadline and the interruption
+_LEFT_IN_PIPES = 1 << 20  # bytes; no less than what a process that has ended can have left there
 
 # What git's environment may say about how to reach a server. Every other GIT_* variable says where a repository is,
 # who commits or what is configured, and was meant for somebody else's command.
@@ -31,16 +32,21 @@ _ENVIRONMENT = {
 }
 
 # What a user's configuration must not change about our commands: no hooks, no signing, no background work, no
-# refusal to stage a file over its line ends, nothing pushed or pruned beyond what is named.
+# refusal to stage a file over its line ends, no edit overlooked because its size and time are the old ones, no
+# worktree linked by a path that clean-up would not know again, nothing pushed or pruned beyond what is named.
 _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.safecrlf", "false"),
+    ("core.trustctime", "true"),
+    ("core.checkStat", "default"),
+    ("core.ignoreStat", "false"),
     ("commit.gpgSign", "false"),
     ("i18n.commitEncoding", "UTF-8"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("submodule.recurse", "false"),
+    ("worktree.useRelativePaths", "false"),
     ("push.gpgSign", "false"),
     ("push.followTags", "false"),
     ("push.recurseSubmodules", "no"),
@@ -98,6 +104,10 @@ class Git:
     An ordinary view refuses to run once `interruption` is recorded and stops the command that is running; the
     view that `completing` returns runs all the same and leaves the record alone. Every command has a deadline, a
     session of its own, no prompt, no hook, standard input closed or given, and output as bytes.
+
+    `sweep` is called before each command. It stops what an earlier one has left running (a filter that went into the
+    background could read what git is given, a token say, and take away what git answers) and returns the names of
+    those that cannot be stopped; then the command is not run.
     """
 
     directory: Path
@@ -108,6 +118,7 @@ class Git:
     environment: Mapping[str, str] = field(default_factory=dict)
     selectors: tuple[str, ...] = ()
     finishing: bool = False
+    sweep: Callable[[], Sequence[str]] = field(default=tuple, repr=False, compare=False)
 
     def completing(self) -> "Git":
         """Return the completion view: the same git, for work that a recorded interruption must not stop."""
@@ -157,6 +168,10 @@ class Git:
         self, arguments: Sequence[str], stdin: bytes | None, deadline: float, pass_fds: Sequence[int]
     ) -> Completed:
         self._refuse_if_interrupted(arguments)
+        left = self.sweep()
+        if left:
+            why = f"processes that were left behind cannot be stopped: {', '.join(left)}"
+            raise GitError(_shown(arguments), self.directory, status=None, stderr=why)
         process = self._start(arguments, stdin, pass_fds)
         output = _Output(process)
         try:
@@ -175,7 +190,12 @@ class Git:
         self, arguments: Sequence[str], stdin: bytes | None, pass_fds: Sequence[int]
     ) -> "subprocess.Popen[bytes]":
         # GitPython is imported here because importing it starts a process and takes a tenth of a second.
-        from git.cmd import Git as GitPython
+        try:
+            from git.cmd import Git as GitPython
+        except ImportError as error:  # GitPython's way of saying that there is no git
+            # It starts one in our process group to find out, and Ctrl-C ends that as well.
+            self._refuse_if_interrupted(arguments)
+            raise GitError(_shown(arguments), self.directory, status=None, stderr=str(error)) from error
 
         # Its `env` can add a variable but not remove one, so `env -u` does. `-C` and not a working directory,
         # because GitPython runs the command elsewhere when that directory is missing.
@@ -210,12 +230,13 @@ class Git:
 
 
 class _Output:
-    """Collects what a process writes, without waiting for a grandchild that keeps its pipes open."""
+    """Collects what a process writes, without waiting for a grandchild that keeps its pipes open or goes on writing."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
         self._selector = selectors.DefaultSelector()
         self._parts: dict[int, list[bytes]] = {}
+        self._after_end = 0
         for stream in (process.stdout, process.stderr):
             assert stream is not None  # noqa: S101 - GitPython always makes both pipes
             self._parts[stream.fileno()] = []
@@ -223,15 +244,18 @@ class _Output:
 
     def pump(self, seconds: float) -> bool:
         """Collect for at most `seconds`; False once the process is gone and its output is read."""
+        # Looked at first: what it wrote just before it ended is in the pipe then, and cannot come later.
+        gone = self._process.poll() is not None
         ready = self._selector.select(seconds) if self._selector.get_map() else []
         for key, _ in ready:
             chunk = os.read(key.fd, 1 << 16)
             if chunk:
                 self._parts[key.fd].append(chunk)
+                self._after_end += len(chunk) if gone else 0
             else:
                 self._selector.unregister(key.fileobj)
         if self._selector.get_map():
-            return bool(ready) or self._process.poll() is None
+            return not gone or (bool(ready) and self._after_end < _LEFT_IN_PIPES)
         return self._alive(seconds)
 
     def _alive(self, seconds: float) -> bool:
@@ -253,13 +277,21 @@ class _Output:
 
 
 def _stop(process: "subprocess.Popen[bytes]", seconds: float) -> None:
-    """End a process that is still running: TERM first, so that git drops its locks, KILL after `seconds`."""
-    for signum in (signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
-        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, signum)
-            process.wait(seconds)
+    """End a command that is still running, with all that it started in its session's first process group.
+
+    TERM first, so that git drops its locks, KILL for whatever is left after `seconds`.
+    """
+    if process.poll() is not None:
+        return
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            process.poll()
+            os.killpg(process.pid, 0)  # raises once nobody is left
+            time.sleep(_TICK / 5)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(seconds)
 
 
 def _unwanted(name: str) -> bool:

@@ -1,12 +1,14 @@
 """The Launch directory: the clone that a run is started from, and never worked in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from worktree.configuration import read_configuration
 from worktree.errors import GitError, LaunchError
 from worktree.git import Git, Limits
 from worktree.interruption import Interruption
+from worktree.record import read_records
 from worktree.redaction import Redactor
 from worktree.remote import Origin, Remote, pinned_settings
 
@@ -32,11 +34,22 @@ class Launch:
 
     @classmethod
     def open(
-        cls, directory: Path, *, interruption: Interruption, redact: Redactor | None = None, limits: Limits = _NO_LIMITS
+        cls,
+        directory: Path,
+        *,
+        interruption: Interruption,
+        redact: Redactor | None = None,
+        limits: Limits = _NO_LIMITS,
+        sweep: Callable[[], Sequence[str]] = tuple,
     ) -> "Launch":
-        """Look at the clone at `directory`; raises LaunchError when there is none, and changes nothing."""
+        """Look at the clone at `directory`; raises LaunchError when there is none, and changes nothing.
+
+        `sweep` is called before each git command, see `Git`.
+        """
         directory = directory.absolute()
-        here = Git(directory=directory, interruption=interruption, redact=redact or Redactor(), limits=limits)
+        here = Git(
+            directory=directory, interruption=interruption, redact=redact or Redactor(), limits=limits, sweep=sweep
+        )
         common, top = _places(here)
         listed = here.run("for-each-ref", "--format=%(HEAD)%(objectname) %(refname)").text.splitlines()
         heads = [row.split(" ", 1)[1] for row in listed if row.startswith("*")]
@@ -51,8 +64,9 @@ class Launch:
                 redact=here.redact,
                 limits=limits,
                 selectors=(f"--git-dir={common}",),
+                sweep=sweep,
             ),
-            configuration=_configuration(here),
+            configuration=read_configuration(here),
             refs={ref: oid for oid, ref in (row[1:].split(" ", 1) for row in listed)},
             checked_out=heads[0].removeprefix("refs/heads/") if heads else None,
         )
@@ -88,6 +102,13 @@ class Launch:
         `on_origin` is the commit that origin holds, None for a branch that is not there. A local branch that
         equals origin's can be worked on; any other is a person's, and never reset.
         """
+        held = [record for record in read_records(self.common) if record.branch == branch and record.path.exists()]
+        if held:
+            return (
+                f"{branch} is checked out in {held[0].path} by run {held[0].run_id} (process {held[0].pid} on "
+                f"{held[0].host}); wait for its end. If it has ended, take what you need from there, remove it (git "
+                f"worktree remove --force --force {held[0].path}; git branch -D {branch}), then run again"
+            )
         local = self.refs.get(f"refs/heads/{branch}")
         if local in (None, on_origin):
             return None
@@ -119,11 +140,3 @@ def _places(here: Git) -> tuple[Path, Path]:
         raise LaunchError(f"{here.directory} is not a checkout of a git repository: {error.stderr.strip()}") from error
     common, top = shown.split("\n")
     return Path(common), Path(top)
-
-
-def _configuration(here: Git) -> tuple[tuple[str, str, str], ...]:
-    parts = here.run("config", "--list", "--show-scope", "-z").stdout.decode(errors="surrogateescape").split("\0")
-    entries = zip(parts[0::2], parts[1::2], strict=False)
-    # A key without a value is git's way of writing `true`.
-    split = ((scope, *(entry.split("\n", 1) if "\n" in entry else (entry, "true"))) for scope, entry in entries)
-    return tuple((scope, key, value) for scope, key, value in split if scope != "command")

@@ -1,6 +1,5 @@
 """Preserving a Failed run's work: the steps of `Worktree.preserve_failed_run`."""
 
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -19,21 +18,36 @@ _LONGEST_SUBJECT = 120
 def preserve(checkout: Checkout, base: str, reason: str) -> None:
     """Bring what the run made to origin. `checkout` must be a completion view. Raises GitError or OSError."""
     state = read_state(checkout.git, checkout.admin)
-    if state.is_plain_on(checkout.record.branch):
-        _save_on_branch(checkout, state, base, reason)
-        return
-    kept = keep_snapshot(checkout, state)
+    kept = None if state.is_plain_on(checkout.record.branch) else keep_snapshot(checkout, state)
     try:
-        # With HEAD elsewhere nothing is aborted or committed, and no ref of anybody's moves: the snapshot has it all.
-        if state.home == checkout.record.branch:
-            _save_on_branch(checkout, _abort(checkout, state), base, reason)
-        else:
-            _name(checkout, kept[1].left)
+        marker = _mark(checkout, state, base, reason)
     except Exception:
-        with suppress(WorktreeError, OSError):  # the first cause stays the headline
-            publish_snapshot(checkout, *kept)
+        # A lock that a killed git left behind stops a commit, but no snapshot. The first cause stays the headline.
+        with suppress(WorktreeError, OSError):
+            publish_snapshot(checkout, *(kept or keep_snapshot(checkout, state)))
         raise
-    publish_snapshot(checkout, *kept)
+    if marker is not None:
+        # What origin refuses here is not pushed by another name: it may be the content that it refuses.
+        checkout.push("failure marker", RefUpdate(checkout.branch_ref, marker))
+    if kept is not None:
+        publish_snapshot(checkout, *kept)
+
+
+def _mark(checkout: Checkout, state: State, base: str, reason: str) -> str | None:
+    """Commit everything to the Issue branch; return the commit, None when nothing was made.
+
+    With HEAD elsewhere nothing is aborted, staged or committed, and no ref of anybody's moves: a snapshot has it all.
+    """
+    if state.home != checkout.record.branch:
+        return None
+    settled = _abort(checkout, state)
+    listing = list_files(checkout.git, checkout.path)
+    left = stage_all(checkout.git, listing, checkout.path, checkout.git.limits.file)
+    checkout.ledger.places.extend(("could not be staged", str(checkout.path / path)) for path in left)
+    if settled.branch != checkout.record.branch or not _made_something(checkout, settled, base):
+        return None
+    _commit_marker(checkout, reason)
+    return checkout.git.run("rev-parse", "--verify", "HEAD").text
 
 
 def _abort(checkout: Checkout, state: State) -> State:
@@ -41,19 +55,6 @@ def _abort(checkout: Checkout, state: State) -> State:
         return state
     checkout.git.run(*state.operation.value)
     return read_state(checkout.git, checkout.admin)
-
-
-def _save_on_branch(checkout: Checkout, state: State, base: str, reason: str) -> None:
-    listing = list_files(checkout.git, checkout.path)
-    _name(checkout, stage_all(checkout.git, listing, checkout.path, checkout.git.limits.file))
-    if state.branch == checkout.record.branch and _made_something(checkout, state, base):
-        _commit_marker(checkout, reason)
-        head = checkout.git.run("rev-parse", "--verify", "HEAD").text
-        checkout.push("failure marker", RefUpdate(checkout.branch_ref, head))
-
-
-def _name(checkout: Checkout, left: Iterable[str]) -> None:
-    checkout.ledger.places.extend(("could not be staged", str(checkout.path / path)) for path in left)
 
 
 def _made_something(checkout: Checkout, state: State, base: str) -> bool:

@@ -6,13 +6,14 @@
     session-*     raw output of a session that has not been redacted yet
 """
 
+import contextlib
 import os
 import secrets
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class RunRecord(BaseModel):
@@ -54,6 +55,15 @@ class RecordDirectory:
         (self.path / "record.json").unlink(missing_ok=True)
         self.path.rmdir()
         return True
+
+
+def read_records(common: Path) -> list[RunRecord]:
+    """Return the records of this clone's runs that can be read."""
+    found = []
+    for file in sorted((common / "nightkeep" / "runs").glob("*/record.json")):
+        with contextlib.suppress(OSError, ValidationError):
+            found.append(RunRecord.model_validate_json(file.read_text(encoding="utf-8")))
+    return found
 
 
 def new_run_id() -> str:

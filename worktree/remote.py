@@ -2,12 +2,13 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from worktree.configuration import as_environment
 from worktree.errors import GitError
 from worktree.git import Completed, Git
 
@@ -97,9 +98,10 @@ class Remote:
             try:
                 self._run(git, *_push_arguments(self.url, updates), limit=git.limits.push)
             except GitError as refused:
-                if not refused.status or not self._holds(updates):
-                    raise
-                return
+                with suppress(GitError):  # the refusal stays the headline
+                    if refused.status and self._holds(updates):
+                        return
+                raise
         if not self._holds(updates):
             names = ", ".join(update.ref for update in updates)
             raise GitError(
@@ -115,11 +117,11 @@ class Remote:
 
     def _run(self, git: Git, *arguments: str, limit: float | None = None) -> Completed:
         if self.origin.token is None:
-            return git.within(**_as_environment(self.settings)).run(*arguments, limit=limit)
+            return git.within(**as_environment(self.settings)).run(*arguments, limit=limit)
         with _offered(self.origin.token) as source:
             settings = [*self.settings, *_credential_settings(self.url, source)]
             shielded = git.within(
-                **_as_environment(settings), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull
+                **as_environment(settings), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull
             )
             return shielded.run(*arguments, limit=limit, pass_fds=(source,))
 
@@ -143,6 +145,7 @@ class Remote:
                 selectors=(f"--git-dir={directory}",),
                 environment={"GIT_OBJECT_DIRECTORY": str(self.common / "objects")},
                 finishing=self.git.finishing,
+                sweep=self.git.sweep,
             )
 
 
@@ -193,15 +196,6 @@ def _credential_settings(url: str, source: int) -> list[tuple[str, str]]:
         ' && printf "username=x-access-token\\npassword=%s\\n" "$token"; }; f'
     )
     return [("credential.helper", ""), (f"credential.{parts.scheme}://{parts.netloc}.helper", helper)]
-
-
-def _as_environment(settings: Sequence[tuple[str, str]]) -> Mapping[str, str]:
-    pairs = {
-        f"GIT_CONFIG_{part}_{n}": text
-        for n, pair in enumerate(settings)
-        for part, text in zip(("KEY", "VALUE"), pair, strict=True)
-    }
-    return {"GIT_CONFIG_COUNT": str(len(settings)), **pairs}
 
 
 def _config(object_format: str | None) -> str:

@@ -1,7 +1,6 @@
 """What the Issue branch cannot carry."""
 
 from worktree.checkout import Checkout
-from worktree.errors import GitError
 from worktree.remote import ABSENT, RefUpdate
 from worktree.snapshot import Snapshot, take_snapshot
 from worktree.state import State
@@ -20,7 +19,12 @@ def keep_snapshot(checkout: Checkout, state: State) -> tuple[str, Snapshot]:
     subject = f"nightkeep: snapshot of {checkout.record.branch}"
     snapshot = take_snapshot(checkout.git, checkout.admin, checkout.path, checkout.directory.path, state, subject)
     create_ref(checkout, ref, snapshot.commit)
+    checkout.ledger.places.append(_here(checkout, ref, snapshot))
     return ref, snapshot
+
+
+def _here(checkout: Checkout, ref: str, snapshot: Snapshot) -> tuple[str, str]:
+    return "snapshot", f"{ref} at {snapshot.commit} in {checkout.remote.common}"
 
 
 def publish_snapshot(checkout: Checkout, ref: str, snapshot: Snapshot) -> bool:
@@ -29,15 +33,10 @@ def publish_snapshot(checkout: Checkout, ref: str, snapshot: Snapshot) -> bool:
     Not pushed is what would carry a commit along that was the person's alone; then the local ref keeps it, and
     the answer is False.
     """
-    here = ("snapshot", f"{ref} at {snapshot.commit} in {checkout.remote.common}")
     if _holds_private_commits(checkout, snapshot.commit):
-        checkout.ledger.places.append(here)
         return False
-    try:
-        checkout.push("snapshot", RefUpdate(ref, snapshot.commit, ABSENT))
-    except GitError:
-        checkout.ledger.places.append(here)
-        raise
+    checkout.push("snapshot", RefUpdate(ref, snapshot.commit, ABSENT))
+    checkout.ledger.places.remove(_here(checkout, ref, snapshot))
     checkout.ledger.snapshots.append(snapshot)
     checkout.shared.run("update-ref", "-d", ref, snapshot.commit)
     return True

@@ -49,7 +49,9 @@ def _index_commit(private: Git, state: State) -> str:
         names = "\0".join(state.unmerged).encode(errors="surrogateescape")
         private.run("update-index", "--force-remove", "-z", "--stdin", stdin=names)
     tree = private.run("write-tree").text
-    return commit_tree(private, tree, [state.head] if state.head else [], "nightkeep: the index at the time of the snapshot")
+    return commit_tree(
+        private, tree, [state.head] if state.head else [], "nightkeep: the index at the time of the snapshot"
+    )
 
 
 def _message(subject: str, state: State) -> str:

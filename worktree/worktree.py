@@ -96,11 +96,13 @@ class Worktree:
     ) -> Self:
         directory = RecordDirectory(opened.common, record.run_id)
         directory.write(record)
-        new = ["-b", record.branch, str(record.path), record.pinned]
+        new = ["--no-track", "-b", record.branch, str(record.path), record.pinned]
         target = new if record.made_branch else [str(record.path), record.branch]
         reason = f"nightkeep {record.run_id}"
+        # Clean-up reads the log of HEAD. Once it is there git goes on with it, whatever is configured.
+        logging = replace(opened.git, settings=(("core.logAllRefUpdates", "true"),))
         try:
-            opened.git.run("worktree", "add", "--quiet", "--no-track", "--lock", "--reason", reason, *target)
+            logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, *target)
         except GitError as error:
             _abandon(cls, opened, remote, record, directory, error)
             raise
@@ -148,6 +150,11 @@ class Worktree:
         """Whether origin holds an Issue branch with more than the Base branch had at acquisition."""
         return self.on_origin not in (None, self._checkout.record.pinned_base)
 
+    @property
+    def filters_off(self) -> tuple[str, ...]:
+        """The git filters that appeared, or were changed, during the run and were therefore not run."""
+        return self._checkout.ledger.filters
+
     def head(self) -> str:
         """Return the commit at HEAD. Raises GitError, or Interrupted."""
         return self._checkout.git.run("rev-parse", "--verify", "HEAD").text
@@ -171,7 +178,7 @@ class Worktree:
         branch. Raises UnsettledError when HEAD is not on the Issue branch, or a git operation or a conflict is
         unfinished; GitError otherwise.
         """
-        checkout = self._checkout
+        self._checkout = checkout = self._checkout.disarmed()
         state = read_state(checkout.git, checkout.admin)
         unsettled = why_unsettled(state, self.branch)
         if unsettled:
@@ -204,7 +211,7 @@ class Worktree:
         """
         self._retained = "the Failed run's work could not be preserved whole"
         try:
-            preserve(self._checkout.completing(), base, reason)
+            preserve(self._checkout.completing().disarmed(), base, reason)
         except Exception as error:
             raise PreservationError(
                 f"the worktree {self.path} and its local branch {self.branch} are kept, because {error}"
@@ -306,6 +313,7 @@ def _checkout(
         shared=opened.git,
         remote=remote,
         refs=opened.refs,
+        configuration=opened.configuration,
         fence=fence,
         ledger=Ledger(held={record.pinned, record.pinned_base}, branch=on_origin),
     )
@@ -330,5 +338,5 @@ def _abandon(
 def _head_or_none(git: Git) -> str | None:
     try:
         return git.run("rev-parse", "--verify", "HEAD").text
-    except GitError:
+    except (GitError, OSError):
         return None

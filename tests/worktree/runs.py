@@ -1,5 +1,6 @@
 """Short ways to start a run's worktree and to look at what became of it."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -49,9 +50,19 @@ def kept(wt: Worktree, world: World) -> bool:
 def origin_has(world: World, content: str | bytes) -> bool:
     """Whether a file of exactly that content can be read from some ref on origin."""
     raw = content.encode() if isinstance(content, str) else content
-    hashed = subprocess.run(["git", "hash-object", "--stdin"], cwd=world.origin, input=raw, stdout=-1, check=True)
+    hashed = subprocess.run(
+        ["git", "hash-object", "--stdin"], cwd=world.origin, input=raw, stdout=subprocess.PIPE, check=True
+    )
     return hashed.stdout.decode().strip() in git(world.origin, "rev-list", "--objects", "--all")
 
 
 def origin_refs(world: World) -> str:
     return git(world.origin, "for-each-ref", "--format=%(objectname) %(refname)")
+
+
+def names_on_origin(world: World, ref: str) -> set[str]:
+    """Return the names in a tree on origin, as Python's `os` functions take them."""
+    listed = subprocess.run(
+        ["git", "ls-tree", "-r", "-z", "--name-only", ref], cwd=world.origin, stdout=subprocess.PIPE, check=True
+    )
+    return set(os.fsdecode(listed.stdout).split("\0")) - {""}

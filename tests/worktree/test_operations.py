@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.world import World, commit, git
 from tests.worktree.runs import create, gone, kept, origin_has
+from tests.world import World, commit, git
 from worktree import PreservationError, UnsettledError, Worktree
 
 OPERATIONS = ["merge", "rebase", "cherry-pick", "revert", "am"]
@@ -249,6 +249,18 @@ def test_no_abort_moves_a_branch_that_is_not_ours(world: World, operation: str) 
         wt.preserve_failed_run("main", "x")
     assert git(world.launch, "rev-parse", "main") == before
     assert kept(wt, world)
+
+
+def test_what_was_staged_before_the_first_commit_of_a_branch_is_kept(world: World) -> None:
+    with create(world) as wt:
+        git(wt.path, "checkout", "-q", "--orphan", "other")
+        (wt.path / "a.txt").write_text("staged\n")
+        git(wt.path, "add", "a.txt")
+        (wt.path / "a.txt").write_text("edited\n")
+        wt.preserve_failed_run("main", "x")
+    assert origin_has(world, "staged\n")
+    assert origin_has(world, "edited\n")
+    assert wt.ending.kept
 
 
 def test_a_snapshot_never_publishes_a_persons_own_commits(world: World, tmp_path: Path) -> None:

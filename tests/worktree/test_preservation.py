@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.worktree.runs import admin_of, create, gone, kept, origin_has, origin_refs, records
 from tests.world import World, commit, git
-from tests.worktree.runs import IMPATIENT, admin_of, create, gone, kept, origin_has, origin_refs, records
-from worktree import GitError, Interrupted, Interruption, PreservationError, Preserved
+from worktree import GitError, Interrupted, Interruption, Limits, PreservationError, Preserved
 
 
 def test_committed_and_uncommitted_work_is_pushed_under_a_marker_and_cleaned_up(world: World) -> None:
@@ -146,6 +146,32 @@ def test_a_commit_that_fails_retains_the_staged_work(world: World) -> None:
     assert not world.on_origin("issue-7")
 
 
+def test_a_stale_index_lock_is_left_alone_and_the_work_is_in_a_snapshot(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "a.txt").write_text("edited\n")
+        (wt.path / "n.txt").write_text("new\n")
+        (admin_of(wt) / "index.lock").touch()
+        with pytest.raises(PreservationError, match=r"index\.lock"):
+            wt.preserve_failed_run("main", "x")
+        assert (admin_of(wt) / "index.lock").exists()
+    assert [world.origin_file(world.snapshot_refs()[0], name) for name in ("a.txt", "n.txt")] == ["edited", "new"]
+    assert kept(wt, world)
+
+
+def test_what_origin_refuses_is_not_pushed_by_another_name(world: World) -> None:
+    world.hook("update", "case $1 in refs/heads/*) exit 1;; esac")
+    with create(world) as wt:
+        (wt.path / "a.txt").write_text("staged\n")
+        git(wt.path, "add", "a.txt")
+        (wt.path / "a.txt").write_text("edited\n")
+        with pytest.raises(PreservationError):
+            wt.preserve_failed_run("main", "x")
+    assert not world.snapshot_refs()
+    ((_, where),) = [place for place in wt.ending.places if place[0] == "snapshot"]
+    assert git(world.launch, "show", f"{where.split()[0]}^2:a.txt") == "staged"
+    assert kept(wt, world)
+
+
 def _reject(world: World) -> None:
     world.hook("pre-receive", "echo not today >&2; exit 1")
 
@@ -188,7 +214,7 @@ def test_after_a_recorded_interruption_preservation_and_clean_up_still_work(worl
         latch.record(signum)
         wt.preserve_failed_run("main", "interrupted")
         for refused in (wt.head, wt.push, lambda: wt.settle("x"), wt.commits_beyond_base):
-            with pytest.raises(Interrupted, match="^interrupted$"):
+            with pytest.raises(Interrupted, match=r"^interrupted$"):
                 refused()
     assert world.origin_file("issue-7", "a.txt") == "edited"
     assert gone(wt, world)
@@ -365,7 +391,7 @@ def test_the_reason_is_one_redacted_line(world: World, reason: str, subject: str
 
 
 def test_a_file_over_the_limit_stays_and_is_named_and_the_rest_goes(world: World) -> None:
-    limits = type(IMPATIENT)(lock=0.3, file=1000)
+    limits = Limits(lock=0.3, file=1000)
     with create(world, limits=limits) as wt:
         (wt.path / ":(top)big").write_bytes(b"x" * 1001)
         (wt.path / "big2").write_bytes(b"y" * 1000)
@@ -373,7 +399,13 @@ def test_a_file_over_the_limit_stays_and_is_named_and_the_rest_goes(world: World
         wt.preserve_failed_run("main", "x")
     assert kept(wt, world)
     assert ("could not be staged", str(wt.path / ":(top)big")) in wt.ending.places
-    assert git(world.origin, "ls-tree", "--name-only", "issue-7").split() == [".gitignore", "a.txt", "b.txt", "big2", "n.txt"]
+    assert git(world.origin, "ls-tree", "--name-only", "issue-7").split() == [
+        ".gitignore",
+        "a.txt",
+        "b.txt",
+        "big2",
+        "n.txt",
+    ]
     assert (wt.path / ":(top)big").stat().st_size == 1001
 
 

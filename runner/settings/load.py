@@ -1,0 +1,100 @@
+"""Reading every source, and making one `Settings` of them or one error."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runner.settings.check import check
+from runner.settings.keys import keys
+from runner.settings.model import Settings
+from runner.settings.places import KeyPath, Place, Problem, SettingsError, dotted
+from runner.settings.sources import Source, environment_source, file_source, flag_source, home_relative, user_source
+
+REPOSITORY_FILE = ".github/nightkeep.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """The settings, where each key's value (`limits.session`) was written, and what the user should know."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+    notices: tuple[str, ...]
+
+
+def load_settings(
+    *,
+    repository_text: str | None,
+    repository_name: str,
+    base: str,
+    trusted: bool,
+    user_file: Path,
+    environment: Mapping[str, str],
+    flags: Mapping[str, object],
+) -> LoadedSettings:
+    """Read the sources; later ones win key by key: repository's file, `user_file`, `environment`, `flags`.
+
+    `repository_text` is `.github/nightkeep.yml` as it stands on the branch `base` on origin, None when there is none
+    or it is not known yet; used only when `trusted`, else a notice says how to trust `repository_name` (as an entry
+    of `trusted-repositories` names it). `user_file` may be missing. `flags` holds values by dotted key
+    (`limits.session`), None for a flag that was not given; paths in it may be relative to the current directory.
+    Raises SettingsError with every problem of every source.
+    """
+    repository_file = f"{REPOSITORY_FILE} on {base}"
+    user_name = home_relative(user_file)
+    sources = [user_source(user_file, user_name), environment_source(environment), flag_source(flags)]
+    notices = []
+    if repository_text is not None and trusted:
+        sources.insert(0, file_source(repository_text, repository_file, is_repositorys=True))
+    elif repository_text is not None:
+        notices.append(
+            f"{repository_file} is ignored, because this machine does not trust {repository_name}; "
+            f'to use it, add "{repository_name}" to trusted-repositories in {user_name}'
+        )
+    problems = [problem for source in sources for problem in check(source, user_name)]
+    if problems:
+        raise SettingsError(problems)
+    return _merged(sources, tuple(notices))
+
+
+def _merged(sources: list[Source], notices: tuple[str, ...]) -> LoadedSettings:
+    given: dict[KeyPath, tuple[object, Place]] = {}
+    for source in sources:
+        given |= {path: (value, source.place(path)) for path, value in _given(source.values, ())}
+    settings = Settings.model_validate(_nested({path: value for path, (value, _) in given.items()}))
+    places = {path: place for path, (_, place) in given.items()}
+    contradiction = _contradiction(settings, places)
+    if contradiction:
+        raise SettingsError([contradiction])
+    origins = {dotted(path): str(places.get(path, "default")) for path in keys()}
+    return LoadedSettings(settings, origins, notices)
+
+
+def _given(values: Mapping[str, object], path: KeyPath) -> Iterator[tuple[KeyPath, object]]:
+    """Return each key that a checked source gives, with its value."""
+    for name, value in values.items():
+        here = (*path, name)
+        if here in keys():
+            yield here, value
+        elif isinstance(value, Mapping):
+            yield from _given(value, here)
+
+
+def _nested(values: Mapping[KeyPath, object]) -> dict[str, Any]:
+    root: dict[str, Any] = {}
+    for path, value in values.items():
+        section = root
+        for name in path[:-1]:
+            section = section.setdefault(str(name), {})
+        section[str(path[-1])] = value
+    return root
+
+
+def _contradiction(settings: Settings, places: Mapping[KeyPath, Place]) -> Problem | None:
+    """Return what is wrong between keys that may come from different sources."""
+    ready, in_progress = settings.labels.ready, settings.labels.in_progress
+    if ready.lower() != in_progress.lower():
+        return None
+    place = places.get(("labels", "in-progress")) or places[("labels", "ready")]
+    return Problem(place, f'labels.ready and labels.in-progress must differ, but both are "{ready}"')

@@ -1,0 +1,136 @@
+"""Every setting there is: name, kind, default, meaning, and in which file it may stand."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from runner.settings.values import AbsolutePath, Command, Duration, Label, Repository, Size, Text
+
+SCOPE = "x-nightkeep-scope"
+
+
+class Scope(StrEnum):
+    """Whose a key is: the repository's may stand in both files, the machine's never in the repository's."""
+
+    REPOSITORY = "repository"
+    MACHINE = "machine"
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _key(default: object, description: str, scope: Scope = Scope.REPOSITORY) -> Any:
+    return Field(default, description=description, json_schema_extra={SCOPE: scope.value})
+
+
+class Section(BaseModel):
+    """Keys under one name. A name with nothing under it is the same as no name."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=_kebab,
+        field_title_generator=lambda name, _: _kebab(name),
+        validate_default=True,  # defaults are written as users write them
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_is_empty(cls, value: object) -> object:
+        return {} if value is None else value
+
+
+class PromptReplacement(BaseModel):
+    """A prompt in place of the built-in one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", field_title_generator=lambda name, _: name)
+
+    replace: Text = _key(..., "The whole prompt; the issue follows it as data.")
+
+
+def _prompt_kind(value: object) -> str:
+    return "replacement" if isinstance(value, dict | PromptReplacement) else "text"
+
+
+Prompt = Annotated[
+    Annotated[Text, Tag("text")] | Annotated[PromptReplacement, Tag("replacement")], Discriminator(_prompt_kind)
+]
+
+
+class SessionSettings(Section):
+    """How an agent session is treated."""
+
+    commit: Literal["auto", "all", "never"] = _key(
+        "auto",
+        "What becomes of uncommitted work of a session that ended well. auto: it is committed when the session made no "
+        "commit, else kept beside the pull request; all: it is committed; never: it is kept beside the pull request.",
+    )
+
+
+class FailedRunSettings(Section):
+    """What a Failed run leaves on GitHub."""
+
+    pull_request: Literal["draft", "none"] = _key(
+        "draft", "Whether a Failed run that has work on origin and no pull request opens one, as a draft."
+    )
+
+
+class LimitSettings(Section):
+    """How long things may take, and how large they may become."""
+
+    session: Duration = _key("2h", "How long an agent session may take.")
+    idle: Duration = _key("15m", "How long an agent session may be without output.")
+    step: Duration = _key("10m", "How long setup, and verify, may take.")
+    output: Size = _key("200MB", "How much an agent session may write to its output.")
+    file: Size = _key("50MB", "The size from which a file is kept out of pushes.")
+    git: Duration = _key("2m", "How long a git command may take.")
+    push: Duration = _key("5m", "How long a push may take.")
+    stop_grace: Duration = _key("10s", "How long each signal of the stop sequence has before the next one is sent.")
+
+
+class LabelSettings(Section):
+    """The labels of issues, for people to see."""
+
+    ready: Label = _key("ready-for-agent", "The label of an issue that an agent may take.")
+    in_progress: Label = _key("in-progress", "The label of an issue that a Run works on.")
+
+
+class LogSettings(Section):
+    """Where logs are."""
+
+    directory: AbsolutePath | None = _key(
+        None, "The directory of the Session logs. Default: logs in the user's state directory.", Scope.MACHINE
+    )
+
+
+class WorktreeSettings(Section):
+    """Where worktrees are."""
+
+    directory: AbsolutePath | None = _key(
+        None, "The directory of the worktrees. Default: the one that the clone is in.", Scope.MACHINE
+    )
+
+
+class Settings(Section):
+    """Nightkeep's configuration: .github/nightkeep.yml on the Base branch, and the user's config.yml."""
+
+    agent: Command | None = _key(
+        None, "The agent's command: split as a shell would, run without one; the prompt comes on standard input."
+    )
+    prompt: Prompt | None = _key(None, "Text that is added to the built-in prompt, or {replace: text} in its place.")
+    setup: Command | None = _key(None, "A command that is run in the worktree before the agent, without a shell.")
+    verify: Command | None = _key(None, "A command that is run in the worktree after the agent, without a shell.")
+    session: SessionSettings = Field(default_factory=SessionSettings)
+    failed_run: FailedRunSettings = Field(default_factory=FailedRunSettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
+    labels: LabelSettings = Field(default_factory=LabelSettings)
+    trusted_repositories: tuple[Repository, ...] = _key(
+        (),
+        "The repositories whose configuration is used, as OWNER/NAME on github.com or HOST/OWNER/NAME.",
+        Scope.MACHINE,
+    )
+    logs: LogSettings = Field(default_factory=LogSettings)
+    worktrees: WorktreeSettings = Field(default_factory=WorktreeSettings)
+    token_file: AbsolutePath | None = _key(None, "A file that holds the token for GitHub.", Scope.MACHINE)
