@@ -59,9 +59,14 @@ class Delivery:
         head = self.worktree.push()
         self.stage = Stage.PULL_REQUEST
         # GitHub is not asked through git, so nothing else would notice a signal between here and the goal.
+        self._stop_if_interrupted()
+        pull_request = self.pull_requests.make_ready(description, head)
+        self._stop_if_interrupted()
+        return pull_request
+
+    def _stop_if_interrupted(self) -> None:
         if self.interruption.recorded:
-            raise RunFailureError("interrupted", Stage.PULL_REQUEST)
-        return self.pull_requests.make_ready(description, head)
+            raise RunFailureError("interrupted", self.stage)
 
     def _run_session(self) -> SessionResult:
         self.report("starting the agent")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from delivery.errors import DeliveryError, GitHubError, PolicyRefusal, Stage
+from delivery.errors import DeliveryError, PolicyRefusal, Stage
 from delivery.github import PullRequest
 from delivery.outcome import Result
 from delivery.pull_request import PullRequests
@@ -41,9 +41,12 @@ def fail(
     result, cause = judge(error, interruption)
     report(f"failed in stage {stage}: {cause}")
     secondary: list[str] = []
+    before = interruption.recorded
     if result is not Result.POLICY_REFUSAL:
         _preserve(worktree, base, cause, secondary)
     pull_request = _settle_pull_request(pull_requests, result, secondary, may_open=worktree.has_work_on_origin)
+    if interruption.recorded and not before:
+        secondary.append(f"{interruption.recorded.name} came while the work was being kept, which went on")
     for line in secondary:
         report(line)
     return Failure(result=result, cause=cause, stage=stage, secondary=tuple(secondary), pull_request=pull_request)
@@ -70,10 +73,12 @@ def _preserve(worktree: Worktree, base: str, cause: str, secondary: list[str]) -
 def _settle_pull_request(
     pull_requests: PullRequests, result: Result, secondary: list[str], *, may_open: bool
 ) -> PullRequest | None:
+    found = None
     try:
+        found = pull_requests.find()
         if result is Result.POLICY_REFUSAL:
-            return pull_requests.find()
-        return pull_requests.make_draft(may_open=may_open)
-    except GitHubError as error:
+            return found
+        return pull_requests.make_draft(found, may_open=may_open)
+    except Exception as error:
         secondary.append(f"the pull request could not be turned into a draft: {error}")
-        return None
+        return found

@@ -86,9 +86,11 @@ class GitHub:
         """Return the repository under its present name."""
 
         def read() -> Repository:
-            seen = self._client.get_repo(self._repository.full_name, lazy=False)
-            may_push = bool(seen.permissions and seen.permissions.push)
-            return Repository(full_name=seen.full_name, may_push=may_push, archived=seen.archived)
+            seen = self._client.get_repo(self._repository.full_name)
+            seen.complete()
+            if seen.permissions is None:
+                raise GitHubError("GitHub's answer is no repository; is the address of its API right?", 0)
+            return Repository(full_name=seen.full_name, may_push=seen.permissions.push, archived=seen.archived)
 
         return _read(read)
 
@@ -154,7 +156,7 @@ class GitHub:
     def comment(self, number: int, marker: str, body: str) -> str:
         """Write the one comment that bears `marker`, or edit it where it stands already; return its URL.
 
-        `body` must contain `marker`. Only a comment of the token's own user is edited.
+        `body` must begin with `marker`. Only a comment that the token's own user wrote is edited.
         """
         found = self._find_comment(number, marker)
         if found is not None:
@@ -176,11 +178,17 @@ class GitHub:
     def _find_comment(self, number: int, marker: str) -> _IssueComment | None:
         def read() -> _IssueComment | None:
             for comment in self._repository.get_issue(number).get_comments():
-                if comment.body.startswith(marker):
+                if comment.body.startswith(marker) and self._is_own(comment):
                     return comment
             return None
 
         return _read(read)
+
+    def _is_own(self, comment: _IssueComment) -> bool:
+        # Asked by GraphQL, because the token of a workflow may not ask who it is.
+        query = "query($id: ID!) { node(id: $id) { ... on IssueComment { viewerDidAuthor } } }"
+        _, answer = self._client.requester.graphql_query(query, {"id": comment.node_id})
+        return bool(answer["data"]["node"]["viewerDidAuthor"])
 
 
 def _issue(seen: _Issue) -> Issue:
@@ -254,6 +262,9 @@ def _translated() -> Iterator[None]:
         raise _error(error) from error
     except requests.RequestException as error:
         raise GitHubUnavailableError(f"GitHub could not be reached: {error}", 0) from error
+    except (TypeError, AttributeError, LookupError, ValueError, AssertionError) as error:
+        # What PyGithub makes of an answer that is no object of GitHub's: a proxy's page, an empty one.
+        raise GitHubError(f"GitHub's answer makes no sense: {error}", 0) from error
 
 
 def _error(error: GithubException) -> GitHubError:

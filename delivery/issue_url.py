@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 _ISSUE = re.compile(
-    r"(?P<server>https?://[^/\s]+)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/issues/(?P<number>[1-9]\d*)/?(?:[#?]\S*)?"
+    r"(?P<server>https?://[^/\s]+)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/issues/(?P<number>[1-9][0-9]{0,17})/?(?:[#?]\S*)?"
 )
 # https://host/owner/name.git, ssh://git@host:22/owner/name.git, git@host:owner/name.git
 _REMOTE = re.compile(

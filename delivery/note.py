@@ -1,14 +1,17 @@
 """The Failure note: the one comment that tells a maintainer everything."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
 from delivery.outcome import Outcome, Result
-from delivery.text import fenced, tail
+from delivery.text import fenced, one_line, tail
 from worktree import Preserved
 
 _LOG_LINES = 60
 _LOG_CHARACTERS = 20_000
+_LINE_CHARACTERS = 2_000
+_MOST_LINES = 12  # of places, and of what went wrong besides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,7 @@ def failure_note(outcome: Outcome, facts: NoteFacts) -> str:
         f"**Preserved:** {_preserved(outcome)}",
         _places(outcome),
         _secondary(outcome),
-        f"**To continue** in a clone of this repository:\n\n```sh\n{facts.continue_command}\n```",
+        f"**To continue** in a clone of this repository:\n\n{fenced(facts.continue_command, 'sh')}",
         _log(outcome, facts),
         f"<sub>Run {outcome.run_id or 'without a worktree'} on {facts.host}, {facts.moment:%Y-%m-%dT%H:%M:%SZ}</sub>",
     ]
@@ -64,14 +67,16 @@ def _preserved(outcome: Outcome) -> str:
 
 
 def _places(outcome: Outcome) -> str:
-    rows = [f"| {_cell(what)} | {_cell(where)} |" for what, where in outcome.places]
+    rows = [f"| {_cell(what)} | {_cell(where)} |" for what, where in outcome.places[:_MOST_LINES]]
+    if len(outcome.places) > _MOST_LINES:
+        rows.append(f"| and {len(outcome.places) - _MOST_LINES} more | see the output of the run |")
     return "\n".join(["| what | where |", "| --- | --- |", *rows]) if rows else ""
 
 
 def _secondary(outcome: Outcome) -> str:
     if not outcome.secondary:
         return ""
-    return "**Also:**\n\n" + "\n".join(f"- {_code(line)}" for line in outcome.secondary)
+    return "**Also:**\n\n" + "\n".join(f"- {_code(line)}" for line in outcome.secondary[:_MOST_LINES])
 
 
 def _log(outcome: Outcome, facts: NoteFacts) -> str:
@@ -86,10 +91,11 @@ def _log(outcome: Outcome, facts: NoteFacts) -> str:
 
 def _code(text: str) -> str:
     """Return `text` as inline code, so that nothing in it is a mention, a link or markup."""
-    line = " ".join(text.split())
-    ticks = "``" if "`" in line else "`"
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    line = one_line(" ".join(printable.split()), _LINE_CHARACTERS)
+    ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
     room = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{ticks}{room}{line.replace('``', '` `')}{room}{ticks}"
+    return f"{ticks}{room}{line}{room}{ticks}"
 
 
 def _cell(text: str) -> str:

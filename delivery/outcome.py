@@ -1,6 +1,7 @@
 """How a Run ended."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from signal import Signals
@@ -24,7 +25,8 @@ class Outcome:
     """A Run that has ended.
 
     `cause` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the cause's
-    place. `places` says where what was made is, as (what, where). `interruption` is the signal that ended it.
+    place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin that hold
+    it, with their commits, the latest last. `interruption` is the signal that ended it.
     """
 
     result: Result
@@ -39,4 +41,5 @@ class Outcome:
     session_log: Path | None = None
     preserved: Preserved = Preserved.NOTHING_MADE
     places: tuple[tuple[str, str], ...] = ()
+    refs: Mapping[str, str] = field(default_factory=dict)
     interruption: Signals | None = None

@@ -9,6 +9,7 @@ from delivery.github import GitHub, Issue, PullRequest
 from delivery.text import one_line
 
 _TITLE_LIMIT = 250
+_BODY_LIMIT = 60_000  # characters; GitHub takes 65,536
 # Marks a description that Nightkeep wrote, which a later Run may therefore replace.
 _OURS = "<!-- nightkeep:description -->"
 
@@ -30,6 +31,7 @@ def describe(issue: Issue, pull_request_text: str, final_text: str) -> Descripti
 
 def _closing(number: int, body: str) -> str:
     """Return the body with the words that let GitHub close the issue on a merge, once."""
+    body = body if len(body) <= _BODY_LIMIT else f"{body[:_BODY_LIMIT]}…"
     if re.search(rf"\b(close[sd]?|fix(e[sd])?|resolve[sd]?):? #{number}\b", body, re.IGNORECASE):
         return f"{body}\n\n{_OURS}"
     return f"{body}\n\nCloses #{number}\n\n{_OURS}".strip()
@@ -71,12 +73,11 @@ class PullRequests:
         self._expect(seen.head == head, f"pull request {seen.url} shows {seen.head}, but {head} was pushed")
         return seen
 
-    def make_draft(self, *, may_open: bool) -> PullRequest | None:
-        """Turn the open pull request into a draft; with `may_open` open one as a draft where there is none.
+    def make_draft(self, found: PullRequest | None, *, may_open: bool) -> PullRequest | None:
+        """Turn the open pull request `found` into a draft; with `may_open` open one as a draft where there is none.
 
         Returns the pull request, or None. Raises GitHubError; the pull request may then be as it was.
         """
-        found = self.find()
         if found is None:
             return self._open(describe(self._issue, "", ""), draft=True) if may_open else None
         if not found.is_draft:

@@ -95,6 +95,9 @@ class Run:
                 report=self.report,
             )
             ended = delivery.carry_out()
+        if worktree.filters_off:
+            names = ", ".join(worktree.filters_off)
+            self.report(f"git filters that appeared during the run were switched off: {names}")
         self.report(str(worktree.ending))
         return self._outcome(delivery, ended)
 
@@ -106,9 +109,10 @@ class Run:
             base=delivery.plan.base,
             branch=delivery.plan.branch,
             run_id=delivery.worktree.run_id,
-            session_log=delivery.session.log if delivery.session else None,
+            session_log=_log_of(delivery),
             preserved=ending.preserved,
             places=ending.places,
+            refs=ending.refs,
         )
         if isinstance(ended, PullRequest):
             return replace(reached, pull_request=ended)
@@ -145,7 +149,7 @@ class Run:
                 self._resolve_notes(plan, outcome)
             else:
                 self._write_note(plan, outcome)
-        except GitHubError as error:
+        except Exception as error:
             line = f"the Failure note could not be written: {error}"
             self.report(line)
             return replace(outcome, secondary=(*outcome.secondary, line))
@@ -172,6 +176,12 @@ class Run:
         self.github.edit_comment(plan.issue.number, marker, note)
         if isinstance(plan.choice, Continuation) and plan.choice.pull_request:
             self.github.edit_comment(outcome.pull_request.number, marker, note)
+
+
+def _log_of(delivery: Delivery) -> Path | None:
+    """Return the Session log; one that could not be written is not told of."""
+    log = delivery.session.log if delivery.session else None
+    return log if log and log.exists() else None
 
 
 def _end_of(log: Path | None) -> str:

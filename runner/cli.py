@@ -93,6 +93,9 @@ def demo() -> None:
 
     Needs no account, token, agent program or network. Keeps the directory and says how to look at it.
     """
+    import signal
+
     from runner.demo import run_demo
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what the demo has started must be ended
     raise typer.Exit(run_demo())

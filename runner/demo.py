@@ -74,6 +74,7 @@ class _Shown:
 
 def run_demo() -> int:
     """Run the demo and return the exit status: 0 when all three Runs ended as they should."""
+    _seal()
     root = Path(tempfile.mkdtemp(prefix="nightkeep-demo-"))
     _say(f"Everything happens in {root}, which is kept.\n")
     with _served(root / "hub") as address:
@@ -82,6 +83,17 @@ def run_demo() -> int:
         shown = [demo.run(number, agent) for number, (_, _, agent) in enumerate(_ISSUES, start=1)]
         demo.conclude(shown)
     return 0 if [run.status for run in shown] == [0, 1, 128 + signal.SIGINT] else 1
+
+
+def _seal() -> None:
+    """Take out of this process's environment what would lead git, or a request to the hub, to another place."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        del os.environ[name]
+    for name in ("GITHUB_API_URL", "GITHUB_SERVER_URL"):
+        os.environ.pop(name, None)
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1"
+    # A person's commit may ask for a signature, run hooks or start an editor; the demo's must not.
+    os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 
 
 class _Demo:
@@ -111,8 +123,6 @@ class _Demo:
         arguments = ["run", url, "--agent", command, "--token-file", str(self._token)]
         _say(f"$ nightkeep {shlex.join(arguments)}")
         environment = {**os.environ, "XDG_STATE_HOME": str(self._root / "state")}
-        for name in ("GITHUB_API_URL", "GITHUB_SERVER_URL"):
-            environment.pop(name, None)
         with subprocess.Popen(
             [*_NIGHTKEEP, *arguments], cwd=self._clone, env=environment, stdout=subprocess.PIPE, text=True
         ) as process:

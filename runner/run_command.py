@@ -2,13 +2,15 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,10 +25,12 @@ from delivery.outcome import Outcome, Result
 from delivery.run import Run
 from runner.environment import agent_environment
 from runner.exit_codes import ExitCode, exit_code, signal_exit_code
+from runner.processes import become_subreaper
 from runner.progress import Progress
 from runner.session import AgentSessions, SessionLimits
+from runner.strays import stop_strays
 from runner.token import choose_token, close_to_other_processes
-from worktree import Interrupted, Interruption, Launch, LaunchError, Origin, Redactor, secrets_in
+from worktree import GitError, Interrupted, Interruption, Launch, LaunchError, Origin, Redactor, secrets_in
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -53,18 +57,25 @@ def run_issue(options: RunOptions, held: Mapping[str, str]) -> int:
         except Interrupted:
             assert interruption.recorded is not None  # noqa: S101 - that is what raised it
             return _not_begun(options, "interrupted", signal_exit_code(interruption.recorded), progress)
+        except Exception as error:
+            traceback.print_exc()
+            progress.say(f"a bug in Nightkeep: {type(error).__name__}: {error}; please report it with the lines above")
+            return ExitCode.BUG
         _conclude(options, outcome, progress)
         return exit_code(outcome)
 
 
 def _run(options: RunOptions, held: Mapping[str, str], progress: Progress, interruption: Interruption) -> Outcome:
     url = _issue_url(options.issue_url)
-    launch_directory = Path.cwd()
+    if shutil.which("git") is None:
+        raise PreflightError("git was not found on PATH; install it (2.38 or newer)")
+    launch_directory = _launch_directory()
     argv = _agent_argv(options.agent, launch_directory)
     token = _token(options.token_file, held)
     close_to_other_processes()
+    become_subreaper()
     redact = Redactor([token, *held.values(), *secrets_in(os.environ)])
-    launch = Launch.open(launch_directory, interruption=interruption, redact=redact)
+    launch = _launch(launch_directory, interruption, redact)
     sessions = AgentSessions(
         argv,
         environment=agent_environment(os.environ, launch),
@@ -88,10 +99,27 @@ def _run(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
             report=lambda line: progress.say(redact(line)),
             redact=redact,
             host=socket.gethostname() or "unknown",
-            continue_command=redact(shlex.join(["nightkeep", "run", str(url), "--agent", options.agent])),
+            continue_command=redact(_continue_command(options, url)),
         ).execute()
     finally:
         github.close()
+        stop_strays()
+
+
+def _launch(directory: Path, interruption: Interruption, redact: Redactor) -> Launch:
+    try:
+        return Launch.open(directory, interruption=interruption, redact=redact, sweep=stop_strays)
+    except Interrupted:
+        raise
+    except GitError as error:
+        raise PreflightError(str(error)) from error
+
+
+def _launch_directory() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise PreflightError("the current directory is gone; run this in a clone of the repository") from error
 
 
 def _issue_url(text: str) -> IssueUrl:
@@ -106,10 +134,17 @@ def _issue_url(text: str) -> IssueUrl:
     return url
 
 
+def _continue_command(options: RunOptions, url: IssueUrl) -> str:
+    base = ["--base", options.base] if options.base else []
+    return shlex.join(["nightkeep", "run", str(url), "--agent", options.agent, *base])
+
+
 def _api_url(url: IssueUrl) -> str:
     """Return the API's address: as Actions says, else where github.com and GitHub Enterprise have it."""
     named = os.environ.get("GITHUB_API_URL", "").rstrip("/")
     if named:
+        if urlsplit(named).scheme not in ("http", "https") or not urlsplit(named).hostname:
+            raise PreflightError(f"GITHUB_API_URL is no address: {named!r}; it looks like https://api.github.com")
         return named
     return "https://api.github.com" if urlsplit(url.server).hostname == "github.com" else f"{url.server}/api/v3"
 
@@ -122,10 +157,12 @@ def _agent_argv(command: str, directory: Path) -> list[str]:
     if not argv:
         raise PreflightError("the agent's command is empty; name one: --agent 'COMMAND'")
     # The agent runs in a worktree, but its command was typed here.
-    program = shutil.which(directory / argv[0] if "/" in argv[0] else argv[0])
+    program = shutil.which(str(directory / argv[0]) if "/" in argv[0] else argv[0])
     if program is None:
-        raise PreflightError(f"the agent {argv[0]!r} was not found, or cannot be executed")
-    return [program, *argv[1:]]
+        raise PreflightError(
+            f"the agent {argv[0]!r} was not found, or cannot be executed; name a program on PATH, or its path"
+        )
+    return [str(directory / program), *argv[1:]]
 
 
 def _token(token_file: Path | None, held: Mapping[str, str]) -> str:
@@ -135,6 +172,8 @@ def _token(token_file: Path | None, held: Mapping[str, str]) -> str:
         raise PreflightError(f"the token file cannot be read: {error}") from error
     if token is None:
         raise PreflightError("there is no token; give one by --token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN")
+    if not re.fullmatch(r"[!-~]+", token):
+        raise PreflightError("what was given as the token is none: it must be one word of ASCII characters")
     return token
 
 
@@ -148,12 +187,16 @@ def recorded_signals(progress: Progress) -> Iterator[Interruption]:
         interruption.record(signum)
         if first:
             name = signal.Signals(signum).name
-            # Written past all buffers: a handler may run while the stream is in use.
-            os.write(2, f"nightkeep: {name}: stopping the agent, then keeping its work; please wait\n".encode())
+            # Written past all buffers: a handler may run while the stream is in use. Whoever read it may be gone, and
+            # then what the signal has interrupted must not get an error out of nowhere.
+            with suppress(OSError):
+                os.write(2, f"nightkeep: {name}: stopping the agent, then keeping its work; please wait\n".encode())
 
     earlier: dict[signal.Signals, Callable[..., object] | int | None] = {}
     for signum in _SIGNALS:
-        earlier[signum] = signal.signal(signum, record)
+        # `nohup` says so by ignoring it. An ignored SIGINT says only that a shell started us in the background.
+        if signum is not signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
+            earlier[signum] = signal.signal(signum, record)
     try:
         yield interruption
     finally:
@@ -166,7 +209,7 @@ def _not_begun(options: RunOptions, why: str, status: int, progress: Progress) -
     progress.say(f"{why}")
     progress.say("nothing was begun or claimed")
     if options.as_json:
-        print(json.dumps({"result": "not-begun", "exit_code": int(status), "cause": why}))  # noqa: T201
+        _print(json.dumps({"result": "not-begun", "exit_code": int(status), "cause": why}))
     return status
 
 
@@ -183,9 +226,14 @@ def _conclude(options: RunOptions, outcome: Outcome, progress: Progress) -> None
     if outcome.session_log:
         progress.say(f"Session log: {outcome.session_log}")
     if options.as_json:
-        print(json.dumps(as_document(outcome), indent=2))  # noqa: T201
+        _print(json.dumps(as_document(outcome), indent=2))
     elif url:
-        print(url)  # noqa: T201
+        _print(url)
+
+
+def _print(text: str) -> None:
+    with suppress(OSError):  # a reader that went away changes nothing about how the Run ended
+        print(text)  # noqa: T201 - the only two things that go to standard output
 
 
 def as_document(outcome: Outcome) -> dict[str, object]:

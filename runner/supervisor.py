@@ -19,15 +19,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from runner.processes import stop
-
-if TYPE_CHECKING:
-    from psutil import Process
+from runner.processes import become_subreaper, descendants, reap, stop
 
 _POLL = 0.05
-_PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +63,7 @@ def main() -> None:
         signal.signal(number, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: control.ask())
     orders = control.orders()
-    _become_subreaper()
+    become_subreaper()
     report = _supervise(orders, control)
     with suppress(BrokenPipeError):  # the runner has died
         os.write(sys.stdout.fileno(), json.dumps(asdict(report)).encode() + b"\n")
@@ -115,15 +110,6 @@ class _Control:
         return otherwise if self._grace is None else self._grace
 
 
-def _become_subreaper() -> None:
-    if sys.platform != "linux":
-        return
-    import ctypes
-
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "cannot become the subreaper of the agent's processes")
-
-
 def _supervise(orders: Orders, control: _Control) -> Report:
     try:
         # Kept open until this process ends: what the agent does to the name of the file does not matter then.
@@ -142,7 +128,7 @@ def _supervise(orders: Orders, control: _Control) -> Report:
     signals = [signal.SIGTERM, signal.SIGKILL]
     if end != "exited":
         signals.insert(0, signal.SIGINT)
-    survivors = stop(lambda: _descendants(agent), signals, grace)
+    survivors = stop(lambda: descendants(agent), signals, grace)
     return Report(end=end, status=agent.poll(), survivors=survivors)
 
 
@@ -170,7 +156,7 @@ def _watch(agent: subprocess.Popen[bytes], spool: int, orders: Orders, control: 
     began = grew = time.monotonic()
     size = 0
     while agent.poll() is None:
-        _reap(agent)
+        reap(agent)
         if control.asked(_POLL):
             return "interrupted" if agent.poll() is None else "exited"
         now, before, size = time.monotonic(), size, os.fstat(spool).st_size
@@ -183,35 +169,6 @@ def _watch(agent: subprocess.Popen[bytes], spool: int, orders: Orders, control: 
         if now - grew > orders.idle:
             return "idle-limit"
     return "exited"
-
-
-def _descendants(agent: subprocess.Popen[bytes]) -> Sequence["Process"]:
-    """Return all descendants of this process; nothing only when there is none."""
-    for _ in range(20):
-        if not _reap(agent):
-            break
-        import psutil
-
-        # One that changes its parent during the scan can be missed: there is a child, so look again.
-        if found := psutil.Process().children(recursive=True):
-            return found
-    return ()
-
-
-def _reap(agent: subprocess.Popen[bytes]) -> bool:
-    """Bury the children that have ended, and say whether one is left: without a child there is no descendant."""
-    while True:
-        try:
-            # WNOWAIT only looks, and takes nobody's exit status away; each is then waited for by its own pid.
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            return False
-        if ended is None:
-            return True
-        if ended.si_pid == agent.pid:
-            agent.poll()
-        else:
-            os.waitpid(ended.si_pid, os.WNOHANG)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import pytest
 
 from tests.world import World, make_world
 
+pytest_plugins = ["tests.contract.plugin"]
+
 _SEALED = ("GIT_", "GITHUB_", "GH_", "NIGHTKEEP_", "XDG_", "ACTIONS_", "SSH_", "EMAIL", "LC_", "ANTHROPIC_", "OPENAI_")
 
 

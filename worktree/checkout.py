@@ -15,16 +15,17 @@ from worktree.snapshot import Snapshot
 class Ledger:
     """What was seen to be safe.
 
-    `held` are commits whose ids were read back from origin, `branch` that of the Issue branch, `snapshots` those
-    among them that hold files which are in no branch. `places` is what a person is told: (what, where) in the
-    order it came about. `rescued` counts the snapshots taken. `filters` are the names of those switched off.
+    `held` are commits whose ids were read back from origin, `refs` the refs of origin that the run moved and was
+    seen to have moved, the latest last. `published` are the snapshots among them, `unpublished` those that a local
+    ref alone keeps, by its name. `places` is what else a person is told: (what, where) in the order it came about.
+    `filters` are the names of those switched off.
     """
 
     held: set[str] = field(default_factory=set)
-    branch: str | None = None
-    snapshots: list[Snapshot] = field(default_factory=list)
+    refs: dict[str, str] = field(default_factory=dict)
+    published: list[Snapshot] = field(default_factory=list)
+    unpublished: dict[str, Snapshot] = field(default_factory=dict)
     places: list[tuple[str, str]] = field(default_factory=list)
-    rescued: int = 0
     filters: tuple[str, ...] = ()
 
 
@@ -33,7 +34,8 @@ class Checkout:
     """The worktree at `path` whose git directory is `admin`.
 
     `git` works in it by both names, so that a replaced `.git` leads nowhere; `shared` works in the git directory
-    common to all worktrees. `refs` and `configuration` are those of the Launch repository before the run.
+    common to all worktrees. `refs` and `configuration` are those of the Launch repository before the run. `resumed`
+    says that origin held the Issue branch before.
     """
 
     record: RunRecord
@@ -44,6 +46,7 @@ class Checkout:
     remote: Remote
     refs: Mapping[str, str]
     configuration: Configuration
+    resumed: bool
     fence: Fence | None
     ledger: Ledger
 
@@ -56,6 +59,16 @@ class Checkout:
     def branch_ref(self) -> str:
         """The full name of the Issue branch."""
         return f"refs/heads/{self.record.branch}"
+
+    @property
+    def on_origin(self) -> str | None:
+        """The commit at which origin was last seen to hold the Issue branch; None when it was not seen there."""
+        return self.ledger.refs.get(self.branch_ref, self.record.pinned if self.resumed else None)
+
+    def local_places(self) -> list[tuple[str, str]]:
+        """Return where the snapshots are that only this machine has."""
+        kept = self.ledger.unpublished.items()
+        return [("snapshot", f"{ref} at {snapshot.commit} in {self.remote.common}") for ref, snapshot in kept]
 
     def completing(self) -> "Checkout":
         """Return the same checkout with completion views, see `Git.completing`."""
@@ -77,6 +90,5 @@ class Checkout:
         claim = [self.fence()] if self.fence else []
         self.remote.push(update, *claim)
         self.ledger.held.add(update.new)
-        if update.ref == self.branch_ref:
-            self.ledger.branch = update.new
+        self.ledger.refs[update.ref] = update.new
         self.ledger.places.append((what, f"{update.ref} at {update.new} on origin"))

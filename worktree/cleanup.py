@@ -8,6 +8,7 @@ from pathlib import Path
 
 from worktree.caches import is_cache
 from worktree.checkout import Checkout
+from worktree.errors import GitError
 from worktree.files import Listing, list_files, private_index, write_complete_tree
 from worktree.processes import at_work_in
 from worktree.state import State, read_state
@@ -88,20 +89,35 @@ def _named(paths: tuple[str, ...]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def clean_up(checkout: Checkout) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What clean-up did: why the worktree is `retained`, None when it is gone; and the commit at its `head`."""
+
+    retained: str | None
+    head: str | None
+
+
+def clean_up(checkout: Checkout) -> Cleaned:
     """Remove the worktree, its local branch where the run made that, and its record, if all is proven safe.
 
-    Returns None when all is gone, else why it stays. Whatever cannot be told counts against removal. `checkout`
-    must be a completion view.
+    Whatever cannot be told counts against removal. `checkout` must be a completion view; raises nothing.
     """
     try:
         checkout = checkout.disarmed()
         signatures = _signatures(checkout.path)
         facts = _facts(checkout, signatures)
         reason = reason_to_retain(facts, checkout.record.branch, checkout.record.run_id)
-        return reason or _remove(checkout, signatures, facts.state)
+        return Cleaned(reason or _remove(checkout, signatures, facts.state), facts.state.head)
     except Exception as error:
-        return f"it could not be told whether everything is safe: {error}"
+        return Cleaned(f"it could not be told whether everything is safe: {error}", read_head(checkout))
+
+
+def read_head(checkout: Checkout) -> str | None:
+    """Return the commit at HEAD, or None when git cannot tell."""
+    try:
+        return checkout.git.run("rev-parse", "--verify", "HEAD").text
+    except (GitError, OSError):
+        return None
 
 
 def _facts(checkout: Checkout, signatures: dict[str, Signature]) -> Facts:
@@ -124,7 +140,7 @@ def _facts(checkout: Checkout, signatures: dict[str, Signature]) -> Facts:
         hidden=tuple(sorted(listing.hidden)),
         ignored=tuple(path for path in ignored if path not in caches),
         unknown=tuple(path for path in signatures if path not in listed and not path.startswith(tuple(caches))),
-        unheld=_unheld_commit(checkout),
+        unheld=_unheld_commit(checkout, state),
         private_refs=_holds_files(checkout.admin / "refs"),
         submodules=_holds_files(checkout.admin / "modules"),
     )
@@ -142,7 +158,7 @@ def _changed(checkout: Checkout, state: State, listing: Listing) -> tuple[str, .
         tree, left = write_complete_tree(private, checkout.path, checkout.git.limits.file)
     if left:
         return tuple(left)
-    known = {snapshot.tree for snapshot in checkout.ledger.snapshots}
+    known = {snapshot.tree for snapshot in checkout.ledger.published}
     return () if tree in known and not state.index_only else tuple(changed) or ("the index",)
 
 
@@ -166,14 +182,13 @@ def _links_back(checkout: Checkout) -> bool:
     )
 
 
-def _unheld_commit(checkout: Checkout) -> str | None:
+def _unheld_commit(checkout: Checkout, state: State) -> str | None:
     """Return a commit that HEAD has named during the run and that origin was not seen to hold."""
     log = (checkout.admin / "logs" / "HEAD").read_text(errors="replace").splitlines()
     made = {oid for line in log for oid in line.split(" ", 2)[:2] if oid.strip("0")}
-    # Without its log (or with a pruned one) the tips are all there is to go by.
-    made |= {(checkout.admin / name).read_text().strip() for name in ("ORIG_HEAD",) if (checkout.admin / name).exists()}
-    made.add(checkout.git.run("rev-parse", "--verify", "HEAD").text)
-    made.add(checkout.shared.run("rev-parse", "--verify", checkout.branch_ref).text)
+    former = checkout.admin / "ORIG_HEAD"
+    made |= {former.read_text().strip()} if former.exists() else set()
+    made |= {state.head} if state.head else set()
     unknown = made - checkout.ledger.held
     if not unknown:
         return None

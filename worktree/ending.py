@@ -1,5 +1,6 @@
 """How a worktree ended."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +19,8 @@ class Ending:
     """What is there after the with-block.
 
     `kept` says that the checkout and its local branch are still in place, `why` says why, or that they were
-    cleaned up. `head` is the commit HEAD named last, None when git could not tell. `places` lists (what, where).
+    cleaned up. `head` is the commit HEAD named last, None when git could not tell. `places` lists (what, where) for
+    people, `refs` the refs of origin that were seen to hold what was made, the latest last.
     """
 
     kept: bool
@@ -27,6 +29,7 @@ class Ending:
     branch: str
     head: str | None
     places: tuple[tuple[str, str], ...]
+    refs: Mapping[str, str]
     preserved: Preserved
 
     def __str__(self) -> str:

@@ -287,11 +287,19 @@ def _stop(process: "subprocess.Popen[bytes]", seconds: float) -> None:
         os.killpg(process.pid, signal.SIGTERM)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            process.poll()
+            if process.poll() is not None:
+                _bury_orphans(process.pid)
             os.killpg(process.pid, 0)  # raises once nobody is left
             time.sleep(_TICK / 5)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(seconds)
+
+
+def _bury_orphans(group: int) -> None:
+    """Wait for what has ended of a group whose leader was waited for; where we are the subreaper nobody else does."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-group, os.WNOHANG)[0]:
+            pass
 
 
 def _unwanted(name: str) -> bool:

@@ -24,13 +24,13 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
     except Exception:
         # A lock that a killed git left behind stops a commit, but no snapshot. The first cause stays the headline.
         with suppress(WorktreeError, OSError):
-            publish_snapshot(checkout, *(kept or keep_snapshot(checkout, state)))
+            publish_snapshot(checkout, kept or keep_snapshot(checkout, state))
         raise
     if marker is not None:
         # What origin refuses here is not pushed by another name: it may be the content that it refuses.
         checkout.push("failure marker", RefUpdate(checkout.branch_ref, marker))
     if kept is not None:
-        publish_snapshot(checkout, *kept)
+        publish_snapshot(checkout, kept)
 
 
 def _mark(checkout: Checkout, state: State, base: str, reason: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from worktree.checkout import Checkout
 from worktree.remote import ABSENT, RefUpdate
-from worktree.snapshot import Snapshot, take_snapshot
+from worktree.snapshot import take_snapshot
 from worktree.state import State
 
 
@@ -11,33 +11,29 @@ def rescue_ref(checkout: Checkout, name: str) -> str:
     return f"refs/nightkeep/rescue/{checkout.record.run_id}/{name}"
 
 
-def keep_snapshot(checkout: Checkout, state: State) -> tuple[str, Snapshot]:
-    """Snapshot the worktree into a local rescue ref; return the ref's name and the snapshot."""
-    checkout.ledger.rescued += 1
-    number = checkout.ledger.rescued
+def keep_snapshot(checkout: Checkout, state: State) -> str:
+    """Snapshot the worktree into a local rescue ref; return the ref's name."""
+    ledger = checkout.ledger
+    number = len(ledger.published) + len(ledger.unpublished) + 1
     ref = rescue_ref(checkout, "snapshot" if number == 1 else f"snapshot-{number}")
     subject = f"nightkeep: snapshot of {checkout.record.branch}"
     snapshot = take_snapshot(checkout.git, checkout.admin, checkout.path, checkout.directory.path, state, subject)
     create_ref(checkout, ref, snapshot.commit)
-    checkout.ledger.places.append(_here(checkout, ref, snapshot))
-    return ref, snapshot
+    ledger.unpublished[ref] = snapshot
+    return ref
 
 
-def _here(checkout: Checkout, ref: str, snapshot: Snapshot) -> tuple[str, str]:
-    return "snapshot", f"{ref} at {snapshot.commit} in {checkout.remote.common}"
-
-
-def publish_snapshot(checkout: Checkout, ref: str, snapshot: Snapshot) -> bool:
+def publish_snapshot(checkout: Checkout, ref: str) -> bool:
     """Push a kept snapshot to the rescue ref of the same name on origin, which must not exist there.
 
     Not pushed is what would carry a commit along that was the person's alone; then the local ref keeps it, and
     the answer is False.
     """
+    snapshot = checkout.ledger.unpublished[ref]
     if _holds_private_commits(checkout, snapshot.commit):
         return False
     checkout.push("snapshot", RefUpdate(ref, snapshot.commit, ABSENT))
-    checkout.ledger.places.remove(_here(checkout, ref, snapshot))
-    checkout.ledger.snapshots.append(snapshot)
+    checkout.ledger.published.append(checkout.ledger.unpublished.pop(ref))
     checkout.shared.run("update-ref", "-d", ref, snapshot.commit)
     return True
 

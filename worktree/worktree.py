@@ -1,23 +1,20 @@
 """A git worktree that an agent may do anything in."""
 
-from dataclasses import replace
-from datetime import UTC, datetime
-from os import getpid
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from worktree.acquisition import acquire_existing, acquire_new
 from worktree.checkout import Checkout, Ledger
-from worktree.cleanup import clean_up
+from worktree.cleanup import Cleaned, clean_up, read_head
 from worktree.ending import Ending, Preserved
-from worktree.errors import GitError, LaunchError, PreservationError, UnsettledError, WorktreeError
+from worktree.errors import PreservationError, UnsettledError, WorktreeError
 from worktree.files import Listing, list_files, stage_all
-from worktree.git import IDENTITY, Git
+from worktree.git import IDENTITY
 from worktree.interruption import Interruption
 from worktree.launch import Launch
 from worktree.preservation import preserve
-from worktree.record import RecordDirectory, RunRecord, host_name, new_run_id
-from worktree.remote import Fence, Origin, RefUpdate, Remote
+from worktree.remote import Fence, Origin, RefUpdate
 from worktree.rescue import keep_snapshot, publish_snapshot
 from worktree.state import read_state, why_unsettled
 
@@ -55,14 +52,8 @@ class Worktree:
         each push. Raises LaunchError, with nothing made, when a local branch of that name exists or the Base
         branch is not on origin; GitError, with whatever is not proven safe left in place and named.
         """
-        opened = _opened(launch, interruption)
-        obstacle = opened.obstacle(branch, None)
-        if obstacle:
-            raise LaunchError(obstacle)
-        remote = opened.remote(origin)
-        pinned = _fetch(opened, remote, base)[base]
-        record = _record(opened, base, branch, pinned, pinned, made_branch=True)
-        return cls._acquire(opened, remote, fence, record, on_origin=None)
+        opened = launch if isinstance(launch, Launch) else Launch.open(launch, interruption=interruption)
+        return cls(acquire_new(opened, branch, base, origin, fence), opened.directory)
 
     @classmethod
     def resume(
@@ -80,33 +71,8 @@ class Worktree:
         A local branch of that name is used when it equals origin's, and then stays at the end. Raises LaunchError,
         with nothing made, when it differs.
         """
-        opened = _opened(launch, interruption)
-        remote = opened.remote(origin)
-        fetched = _fetch(opened, remote, base, branch)
-        obstacle = opened.obstacle(branch, fetched[branch])
-        if obstacle:
-            raise LaunchError(obstacle)
-        made_branch = f"refs/heads/{branch}" not in opened.refs
-        record = _record(opened, base, branch, fetched[branch], fetched[base], made_branch=made_branch)
-        return cls._acquire(opened, remote, fence, record, on_origin=record.pinned)
-
-    @classmethod
-    def _acquire(
-        cls, opened: Launch, remote: Remote, fence: Fence | None, record: RunRecord, *, on_origin: str | None
-    ) -> Self:
-        directory = RecordDirectory(opened.common, record.run_id)
-        directory.write(record)
-        new = ["--no-track", "-b", record.branch, str(record.path), record.pinned]
-        target = new if record.made_branch else [str(record.path), record.branch]
-        reason = f"nightkeep {record.run_id}"
-        # Clean-up reads the log of HEAD. Once it is there git goes on with it, whatever is configured.
-        logging = replace(opened.git, settings=(("core.logAllRefUpdates", "true"),))
-        try:
-            logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, *target)
-        except GitError as error:
-            _abandon(cls, opened, remote, record, directory, error)
-            raise
-        return cls(_checkout(opened, remote, fence, record, directory, on_origin), opened.directory)
+        opened = launch if isinstance(launch, Launch) else Launch.open(launch, interruption=interruption)
+        return cls(acquire_existing(opened, branch, base, origin, fence), opened.directory)
 
     @property
     def path(self) -> Path:
@@ -143,7 +109,7 @@ class Worktree:
     @property
     def on_origin(self) -> str | None:
         """The commit at which origin was last seen to hold the Issue branch; None when it was not seen there."""
-        return self._checkout.ledger.branch
+        return self._checkout.on_origin
 
     @property
     def has_work_on_origin(self) -> bool:
@@ -187,7 +153,7 @@ class Worktree:
         left = sorted(listing.changed | listing.untracked)
         silent = state.head == self._settled
         if state.index_only or (left and not silent):
-            publish_snapshot(checkout, *keep_snapshot(checkout, state))
+            publish_snapshot(checkout, keep_snapshot(checkout, state))
         if silent:
             left = self._commit_everything(listing, subject)
         self._settled = self.head()
@@ -227,116 +193,24 @@ class Worktree:
     ) -> None:
         """Clean up or retain; raises nothing of its own."""
         checkout = self._checkout.completing()
-        head = _head_or_none(checkout.git)
-        why = self._retained or clean_up(checkout)
-        places = list(checkout.ledger.places)
-        if why is not None:
+        cleaned = Cleaned(self._retained, read_head(checkout)) if self._retained else clean_up(checkout)
+        ledger = checkout.ledger
+        places = [*ledger.places, *checkout.local_places()]
+        if cleaned.retained is not None:
             places.append(("worktree", str(self.path)))
         self._ending = Ending(
-            kept=why is not None,
-            why=why or "everything in it is on origin",
+            kept=cleaned.retained is not None,
+            why=cleaned.retained or "everything in it is on origin",
             path=self.path,
             branch=self.branch,
-            head=head,
+            head=cleaned.head,
             places=tuple(places),
-            preserved=_preserved(why, places),
+            refs=dict(ledger.refs),
+            preserved=_preserved(cleaned, ledger),
         )
 
 
-def _preserved(why: str | None, places: list[tuple[str, str]]) -> Preserved:
-    if why is not None:
+def _preserved(cleaned: Cleaned, ledger: Ledger) -> Preserved:
+    if cleaned.retained is not None or ledger.unpublished:
         return Preserved.MACHINE
-    return Preserved.ORIGIN if places else Preserved.NOTHING_MADE
-
-
-def _opened(launch: Path | Launch, interruption: Interruption) -> Launch:
-    return launch if isinstance(launch, Launch) else Launch.open(launch, interruption=interruption)
-
-
-def _fetch(opened: Launch, remote: Remote, base: str, *others: str) -> dict[str, str]:
-    branches = (base, *others)
-    try:
-        fetched = remote.fetch(*branches)
-    except GitError:
-        there = remote.read(*(f"refs/heads/{branch}" for branch in branches))
-        missing = [branch for branch in branches if f"refs/heads/{branch}" not in there]
-        if not missing:
-            raise
-        raise LaunchError(f"branch {missing[0]} does not exist on origin ({remote.url}); push it first") from None
-    # As `git fetch` does, without naming the old value: this ref only mirrors origin, and the last look wins.
-    opened.git.run("update-ref", "-m", "nightkeep: fetch", f"refs/remotes/origin/{base}", fetched[base])
-    return fetched
-
-
-def _record(opened: Launch, base: str, branch: str, pinned: str, pinned_base: str, *, made_branch: bool) -> RunRecord:
-    return RunRecord(
-        run_id=new_run_id(),
-        pid=getpid(),
-        host=host_name(),
-        started=datetime.now(UTC),
-        base=base,
-        branch=branch,
-        made_branch=made_branch,
-        path=_free_path(opened.top, branch),
-        pinned=pinned,
-        pinned_base=pinned_base,
-    )
-
-
-def _free_path(top: Path, branch: str) -> Path:
-    wanted = top.with_name(f"{top.name}-{branch.replace('/', '-')}")
-    number = 1
-    path = wanted
-    while path.exists() or path.is_symlink():
-        number += 1
-        path = wanted.with_name(f"{wanted.name}-{number}")
-    return path
-
-
-def _checkout(
-    opened: Launch,
-    remote: Remote,
-    fence: Fence | None,
-    record: RunRecord,
-    directory: RecordDirectory,
-    on_origin: str | None,
-) -> Checkout:
-    admin = Path((record.path / ".git").read_text().removeprefix("gitdir: ").strip())
-    # Both directories are named outright, so that nothing an agent does to `.git`, `core.bare` or `core.worktree`
-    # makes our commands work elsewhere.
-    git = replace(opened.git, directory=record.path, selectors=(f"--git-dir={admin}", f"--work-tree={record.path}"))
-    return Checkout(
-        record=record,
-        directory=directory,
-        admin=admin,
-        git=git,
-        shared=opened.git,
-        remote=remote,
-        refs=opened.refs,
-        configuration=opened.configuration,
-        fence=fence,
-        ledger=Ledger(held={record.pinned, record.pinned_base}, branch=on_origin),
-    )
-
-
-def _abandon(
-    cls: type[Worktree], opened: Launch, remote: Remote, record: RunRecord, directory: RecordDirectory, error: GitError
-) -> None:
-    """Undo an acquisition that failed half-way, as far as that is proven to be safe."""
-    if (record.path / ".git").exists():
-        with cls(_checkout(opened, remote, None, record, directory, None), opened.directory) as half_made:
-            pass
-        if half_made.ending.kept:
-            error.add_note(str(half_made.ending))
-        return
-    shared = opened.git.completing()
-    if record.made_branch and not record.path.exists():
-        shared.run("update-ref", "-d", f"refs/heads/{record.branch}", record.pinned, accept=range(256))
-    directory.remove()
-
-
-def _head_or_none(git: Git) -> str | None:
-    try:
-        return git.run("rev-parse", "--verify", "HEAD").text
-    except (GitError, OSError):
-        return None
+    return Preserved.ORIGIN if ledger.refs else Preserved.NOTHING_MADE

@@ -1,9 +1,12 @@
 """A small GitHub on loopback: real HTTP, real bare repositories, issues and pull requests in SQLite.
 
-It serves `nightkeep demo` and the tests. Importing this package loads neither Starlette nor uvicorn.
+It serves `nightkeep demo` and the tests, and misbehaves on demand: see `drills`. Importing this package loads neither
+Starlette nor uvicorn.
 """
 
-from runner.hub.access import Permission
+from runner.hub import drills
+from runner.hub.access import Permission, Token, TokenKind
+from runner.hub.observation import Exchange
 from runner.hub.server import Hub, serve
 
-__all__ = ["Hub", "Permission", "serve"]
+__all__ = ["Exchange", "Hub", "Permission", "Token", "TokenKind", "drills", "serve"]

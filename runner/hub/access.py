@@ -27,12 +27,32 @@ class Permission(StrEnum):
         return ranks.index(self) >= ranks.index(other)
 
 
+class TokenKind(StrEnum):
+    """GitHub's kinds of tokens, which differ in headers, in what they may do and in how they are refused.
+
+    `ACTIONS` is the token that a workflow run gets.
+    """
+
+    CLASSIC = "classic"
+    FINE_GRAINED = "fine-grained"
+    ACTIONS = "actions"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a token may do, and what kind it is."""
+
+    permission: Permission
+    kind: TokenKind = TokenKind.FINE_GRAINED
+
+
 @dataclass(frozen=True, slots=True)
 class Visitor:
     """The user behind a token."""
 
     login: str
     permission: Permission
+    kind: TokenKind = TokenKind.FINE_GRAINED
 
     def may(self, needed: Permission) -> bool:
         """Tell whether the visitor has at least the permission `needed`."""
@@ -42,13 +62,11 @@ class Visitor:
 class Door:
     """Knows the tokens. Without any, every token that is not empty belongs to one administrator."""
 
-    def __init__(self, tokens: Mapping[str, Permission] | None) -> None:
+    def __init__(self, tokens: Mapping[str, Permission | Token] | None) -> None:
         self._visitors: dict[bytes, Visitor] | None = None
         if tokens is not None:
-            logins = (LOGIN if place == 1 else f"{LOGIN}-{place}" for place in range(1, len(tokens) + 1))
             self._visitors = {
-                token.encode(): Visitor(login, permission)
-                for login, (token, permission) in zip(logins, tokens.items(), strict=True)
+                secret.encode(): _visitor(place, token) for place, (secret, token) in enumerate(tokens.items(), start=1)
             }
 
     def visitor(self, authorization: str) -> Visitor | None:
@@ -60,6 +78,13 @@ class Door:
             return Visitor(LOGIN, Permission.ADMIN)
         known = (visitor for secret, visitor in self._visitors.items() if hmac.compare_digest(secret, token))
         return next(known, None)
+
+
+def _visitor(place: int, given: Permission | Token) -> Visitor:
+    token = given if isinstance(given, Token) else Token(given)
+    if token.kind is TokenKind.ACTIONS:
+        return Visitor("github-actions[bot]", token.permission, token.kind)
+    return Visitor(LOGIN if place == 1 else f"{LOGIN}-{place}", token.permission, token.kind)
 
 
 def _token(authorization: str) -> str:

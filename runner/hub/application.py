@@ -8,8 +8,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount
 
+from runner.hub.api_headers import ApiHeaders
+from runner.hub.drill_routes import drill_routes
 from runner.hub.git_http import git_routes
 from runner.hub.graphql_api import graphql_routes
+from runner.hub.misbehaviour import Misbehaviour
+from runner.hub.moved import Moved
+from runner.hub.observation import Observer
 from runner.hub.pages import page_routes
 from runner.hub.refusal import Refusal, not_found
 from runner.hub.rest import rest_routes
@@ -18,10 +23,25 @@ from runner.hub.site import Site
 
 def application(site: Site) -> Starlette:
     """Return the application: the APIs first, because a repository's address would match theirs too."""
-    routes = [*graphql_routes(site), Mount("/api/v3", routes=rest_routes(site)), *git_routes(site), *page_routes(site)]
+    apis = [*graphql_routes(site), Mount("/api/v3", routes=rest_routes(site))]
+    routes = [*drill_routes(site), *apis, *git_routes(site), *page_routes(site)]
+    handlers = {HTTPException: _missing, Exception: _bug}
+    return Starlette(routes=routes, middleware=_middleware(site), exception_handlers=handlers)
+
+
+def _middleware(site: Site) -> list[Middleware]:
+    """Return what a request passes through, the outermost first."""
     # A name that somebody else's page made point to loopback is not ours: that page must not read from here.
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-    return Starlette(routes=routes, middleware=[hosts], exception_handlers={HTTPException: _missing, Exception: _bug})
+    # Inside the drills, so that what a drill makes of an answer is not taken for GitHub's.
+    observers = [] if site.observe is None else [Middleware(Observer, observe=site.observe)]
+    return [
+        hosts,
+        Middleware(ApiHeaders, site=site),
+        Middleware(Misbehaviour, site=site),
+        *observers,
+        Middleware(Moved, site=site),
+    ]
 
 
 def _missing(request: Request, error: Exception) -> Response:

@@ -90,6 +90,8 @@ def _refusal(visitor: Visitor | None, repository: Repository | None, service: st
         return PlainTextResponse("Please upgrade your git client.\n", 403)
     if not visitor.may(_NEEDED[service]):
         return PlainTextResponse(f"Permission to {repository.full_name}.git denied to {visitor.login}.\n", 403)
+    if repository.archived and _NEEDED[service] is Permission.WRITE:
+        return PlainTextResponse("This repository was archived so it is read-only.\n", 403)
     return None
 
 

@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from runner.hub.access import Permission, Visitor
+from runner.hub.access import Permission, TokenKind, Visitor
 from runner.hub.pull_requests import follow
-from runner.hub.refusal import Refusal
+from runner.hub.refusal import ARCHIVED, FORBIDDEN, NO_DRAFTS, Refusal
 from runner.hub.site import Site
 from runner.hub.store import Issue, Repository
 
-_SCHEMA = """
+SCHEMA = """
 scalar URI
 scalar GitObjectID
 interface Node { id: ID! }
@@ -39,6 +39,7 @@ type PullRequest implements Node {
   baseRefName: String!
   baseRefOid: GitObjectID!
 }
+type IssueComment implements Node { id: ID! body: String! viewerDidAuthor: Boolean! }
 input ConvertPullRequestToDraftInput { clientMutationId: String pullRequestId: ID! }
 type ConvertPullRequestToDraftPayload { clientMutationId: String pullRequest: PullRequest }
 input MarkPullRequestReadyForReviewInput { clientMutationId: String pullRequestId: ID! }
@@ -56,10 +57,9 @@ type Mutation {
 
 def graphql_routes(site: Site) -> list[BaseRoute]:
     """Return the one route of the GraphQL API."""
-    schema = build_schema(_SCHEMA)
+    schema = build_schema(SCHEMA)
 
     async def endpoint(request: Request) -> Response:
-        site.requests.append((request.method, request.url.path))
         visitor = site.door.visitor(request.headers.get("authorization", ""))
         if visitor is None:
             return JSONResponse(Refusal(401, "Bad credentials").body(), 401)
@@ -89,13 +89,22 @@ class _Resolvers:
         }
 
     def _node(self, node_id: str) -> dict[str, Any]:
+        comment = self._site.store.comments.by_node_id(node_id)
+        if comment is not None:
+            own = comment.author == self._visitor.login
+            return {"__typename": "IssueComment", "id": node_id, "body": comment.body, "viewerDidAuthor": own}
         repository, issue = self._pull_request(node_id)
         return self._shape(repository, issue)
 
     def _set(self, given: dict[str, Any], *, draft: bool) -> dict[str, Any]:
         repository, issue = self._pull_request(given["pullRequestId"])
-        if not self._visitor.may(Permission.WRITE):
-            raise _error("FORBIDDEN", "Resource not accessible by personal access token")
+        # A workflow's token may not, whatever its permissions are.
+        if not self._visitor.may(Permission.WRITE) or self._visitor.kind is TokenKind.ACTIONS:
+            raise _error("FORBIDDEN", FORBIDDEN[self._visitor.kind])
+        if repository.archived:
+            raise _error("FORBIDDEN", ARCHIVED)
+        if draft and not repository.drafts:
+            raise _error("UNPROCESSABLE", NO_DRAFTS)
         if not issue.open:
             raise _error("UNPROCESSABLE", "Pull request is closed")
         after = self._site.store.issues.change(issue.id, lambda before: with_draft(before, draft=draft))
@@ -108,7 +117,9 @@ class _Resolvers:
         issue = self._site.store.issues.by_node_id(node_id)
         if issue is None or issue.pull is None:
             raise _error("NOT_FOUND", f"Could not resolve to a node with the global id of '{node_id}'.")
-        repository = next(one for one in self._site.store.repositories.all() if one.id == issue.repository)
+        repository = self._site.store.repositories.get(issue.repository)
+        if repository is None:
+            raise LookupError(f"pull request {node_id} has no repository")
         return repository, follow(self._site.store, repository, issue)
 
     def _shape(self, repository: Repository, issue: Issue) -> dict[str, Any]:

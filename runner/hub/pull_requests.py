@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from runner.hub.access import Visitor
 from runner.hub.bare import BareRepository, Difference, GitError, Signature
-from runner.hub.refusal import Refusal, custom, invalid
+from runner.hub.refusal import NO_DRAFTS, Refusal, custom, invalid
 from runner.hub.store import Issue, Pull, Repository, Store
 from runner.hub.store.database import now
 from runner.hub.store.issues import closed
@@ -50,6 +50,8 @@ def open_pull_request(store: Store, repository: Repository, visitor: Visitor, pr
     owner, _, name = proposal.head.rpartition(":")
     if owner and owner.casefold() != repository.owner.casefold():
         raise invalid("PullRequest", "head")
+    if proposal.draft and not repository.drafts:
+        raise Refusal(422, NO_DRAFTS)
     pull = _pull(BareRepository(repository.path), replace(proposal, head=name))
     with store.transaction():
         _refuse_second(store.issues.all(repository.id), repository, pull)

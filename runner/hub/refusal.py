@@ -2,7 +2,18 @@
 
 from typing import Any
 
+from runner.hub.access import TokenKind
+
 _MANUAL = "https://docs.github.com/rest"
+
+
+FORBIDDEN = {
+    TokenKind.CLASSIC: "Must have admin rights to Repository.",
+    TokenKind.FINE_GRAINED: "Resource not accessible by personal access token",
+    TokenKind.ACTIONS: "Resource not accessible by integration",
+}
+ARCHIVED = "Repository was archived so is read-only."
+NO_DRAFTS = "Draft pull requests are not supported in this repository."
 
 
 class Refusal(Exception):  # noqa: N818  # an answer like any other, not an error of ours
@@ -25,9 +36,9 @@ def not_found() -> Refusal:
     return Refusal(404, "Not Found")
 
 
-def forbidden() -> Refusal:
-    """What GitHub answers when the token lacks a permission."""
-    return Refusal(403, "Resource not accessible by personal access token")
+def forbidden(kind: TokenKind) -> Refusal:
+    """What GitHub answers when a token of that kind lacks a permission."""
+    return Refusal(403, FORBIDDEN[kind])
 
 
 def invalid(resource: str, field: str, code: str = "invalid") -> Refusal:

@@ -10,11 +10,14 @@ from pathlib import Path
 from types import FrameType, MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
 
-from runner.hub.access import Permission
+from runner.hub.access import Permission, Token
+from runner.hub.drills import Drill, Drills, Trouble
 
 if TYPE_CHECKING:
     import uvicorn
 
+    from runner.hub.facts import Facts
+    from runner.hub.observation import Observe
     from runner.hub.site import Children
     from runner.hub.store import Store
 
@@ -34,7 +37,8 @@ class Hub:
         ROOT/repositories/OWNER/NAME.git      the repositories that were created through the API
 
     `port` 0 takes a free one. `repositories` are bare ones that are served in place under the name OWNER/NAME; they are
-    remembered. `tokens` None lets every token that is not empty do everything.
+    remembered. `tokens` None lets every token that is not empty do everything. `control` lets an administrator order
+    drills over HTTP. `observe` gets every exchange with the API, on the server's thread.
 
     Entering raises ValueError when a repository cannot be served, and OSError when the port is taken; nothing is
     served then.
@@ -46,16 +50,31 @@ class Hub:
         *,
         port: int = 0,
         repositories: Mapping[str, Path] = _NONE,
-        tokens: Mapping[str, Permission] | None = None,
+        tokens: Mapping[str, Permission | Token] | None = None,
+        control: bool = False,
+        observe: "Observe | None" = None,
     ) -> None:
         self._root = root.absolute()
         self._port = port
         self._repositories = dict(repositories)
         self._tokens = tokens
+        self._control = control
+        self._observe = observe
+        self._drills = Drills()
         self._running = ExitStack()
         self.url = ""
         self.requests: list[tuple[str, str]] = []
-        """Method and path of every API request so far; git and the pages are not in it."""
+        """Method and path of every API request so far, drilled ones too; git and the pages are not in it."""
+        self.facts: Facts
+        """What can be told to a hub that is being served: archived, renamed, transferred, without drafts."""
+
+    def drill(self, method: str, path: str, trouble: Trouble, *, times: int | None = 1, contains: str = "") -> Drill:
+        """Apply `trouble` to the next `times` requests (None: to all) that match, until the result is left or removed.
+
+        `method` may be `*`; `path` is a pattern as `runner.hub.drills` explains; `contains` is text that the body of an
+        API request must have.
+        """
+        return self._drills.add(method, path, trouble, times=times, contains=contains)
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -72,6 +91,7 @@ class Hub:
         # Not at the top: `import runner.hub` must not load a web framework.
         from runner.hub.access import Door
         from runner.hub.application import application
+        from runner.hub.facts import Facts
         from runner.hub.site import Site
         from runner.hub.store import Store
 
@@ -81,8 +101,21 @@ class Hub:
         _adopt(store, self._repositories)
         listener = stack.enter_context(_listener(self._port))
         self.url = f"http://{_HOST}:{listener.getsockname()[1]}"
-        site = Site(url=self.url, root=self._root, store=store, door=Door(self._tokens), requests=self.requests)
-        stack.callback(_run(_server(application(site)), listener, site.children))
+        self.facts = Facts(store)
+        site = Site(
+            url=self.url,
+            root=self._root,
+            store=store,
+            door=Door(self._tokens),
+            requests=self.requests,
+            drills=self._drills,
+            observe=self._observe,
+            control=self._control,
+        )
+        server = _server(application(site))
+        site.connections.watch(server.server_state.connections)
+        stack.callback(_run(server, listener, site.children))
+        stack.callback(self._drills.remove_all)  # what a drill delays would keep the server from ending
 
 
 def serve(
@@ -90,7 +123,8 @@ def serve(
     *,
     port: int = 0,
     repositories: Mapping[str, Path] = _NONE,
-    tokens: Mapping[str, Permission] | None = None,
+    tokens: Mapping[str, Permission | Token] | None = None,
+    control: bool = False,
     ready: Callable[[str], None],
 ) -> None:
     """Serve a hub until SIGINT or SIGTERM comes; for the main thread only.
@@ -104,7 +138,7 @@ def serve(
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with Hub(root, port=port, repositories=repositories, tokens=tokens) as hub:
+        with Hub(root, port=port, repositories=repositories, tokens=tokens, control=control) as hub:
             ready(hub.url)
             asked_to_stop.wait()
     finally:
@@ -173,6 +207,7 @@ def _server(served: object) -> "uvicorn.Server":
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # a client is where its connection comes from
         timeout_graceful_shutdown=_STOP_DEADLINE,
     )
     return uvicorn.Server(options)

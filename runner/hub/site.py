@@ -2,12 +2,15 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from runner.hub.access import Door
+from runner.hub.drills import Drills
+from runner.hub.observation import Observe
 from runner.hub.store import Store
 
 
@@ -33,9 +36,29 @@ class Children:
                 os.killpg(group, signal.SIGKILL)
 
 
+class Connections:
+    """The connections that clients have open."""
+
+    def __init__(self) -> None:
+        self._open: Set[Any] = frozenset()
+
+    def watch(self, protocols: Set[Any]) -> None:
+        """Know from now on the server's protocol objects, each with a `client` and a `transport`."""
+        self._open = protocols
+
+    def abort(self, client: tuple[str, int]) -> None:
+        """End the connection of the client at that address, whatever was still to be sent."""
+        for connection in tuple(self._open):
+            if connection.client == client:
+                connection.transport.abort()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One served hub. `url` has no slash at its end; `requests` grows by one pair an API request."""
+    """One served hub. `url` has no slash at its end; `requests` grows by one pair an API request.
+
+    `control` says whether drills may be ordered over HTTP.
+    """
 
     url: str
     root: Path
@@ -43,6 +66,10 @@ class Site:
     door: Door
     requests: list[tuple[str, str]] = field(default_factory=list)
     children: Children = field(default_factory=Children)
+    connections: Connections = field(default_factory=Connections)
+    drills: Drills = field(default_factory=Drills)
+    observe: Observe | None = None
+    control: bool = False
 
     @property
     def api(self) -> str:

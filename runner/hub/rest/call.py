@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from runner.hub.access import Permission, Visitor
 from runner.hub.pull_requests import follow
-from runner.hub.refusal import Refusal, forbidden, invalid, not_found
+from runner.hub.refusal import ARCHIVED, Refusal, forbidden, invalid, not_found
 from runner.hub.rest.paging import links, page_of
 from runner.hub.rest.shapes import Shapes
 from runner.hub.site import Site
@@ -37,6 +37,7 @@ class Call:
 
     site: Site
     visitor: Visitor
+    method: str
     url: str
     path: Mapping[str, str]
     query: Mapping[str, str]
@@ -62,6 +63,11 @@ class Call:
         if found is None:
             raise not_found()
         return found
+
+    def check_archived(self) -> None:
+        """Raise the Refusal for a change to an archived repository."""
+        if self.method != "GET" and "repo" in self.path and self.repository().archived:
+            raise Refusal(403, ARCHIVED)
 
     def issue(self, repository: Repository) -> Issue:
         """Return the issue or pull request in the path as it stands; raises Refusal when there is none."""
@@ -112,7 +118,6 @@ class Api:
         """Return the route that lets visitors with the permission `needs` through to `handler`."""
 
         async def endpoint(request: Request) -> Response:
-            self._site.requests.append((request.method, request.url.path))
             body = await request.body()
             return await run_in_threadpool(self._respond, request, body, handler, needs)
 
@@ -120,7 +125,9 @@ class Api:
 
     def _respond(self, request: Request, body: bytes, handler: Handler, needs: Permission) -> Response:
         try:
-            answer = handler(self._admit(request, body, needs))
+            call = self._admit(request, body, needs)
+            call.check_archived()
+            answer = handler(call)
         except Refusal as refusal:
             return JSONResponse(refusal.body(), refusal.status)
         if answer.body is None:
@@ -132,10 +139,11 @@ class Api:
         if visitor is None:
             raise Refusal(401, "Bad credentials")
         if not visitor.may(needs):
-            raise forbidden()
+            raise forbidden(visitor.kind)
         return Call(
             site=self._site,
             visitor=visitor,
+            method=request.method,
             # The address that answers name is ours, whatever the client calls us.
             url=f"{self._site.url}{request.url.path}",
             path=request.path_params,

@@ -84,7 +84,7 @@ def _own(call: Call, repository: Repository) -> Comment:
     """Return the comment when the visitor may change it: its author, and everybody who may write."""
     comment = _comment(call, repository)
     if comment.author != call.visitor.login and not call.visitor.may(Permission.WRITE):
-        raise forbidden()
+        raise forbidden(call.visitor.kind)
     return comment
 
 

@@ -120,7 +120,7 @@ def _check_edit(visitor: Visitor, issue: Issue, edit: IssueEdit) -> None:
     """An author may change their own issue, but not its labels."""
     own = issue.author == visitor.login and not edit.sends("labels")
     if not own and not visitor.may(Permission.TRIAGE):
-        raise forbidden()
+        raise forbidden(visitor.kind)
     if issue.pull is not None and issue.pull.merged_at and edit.sends("state") and edit.state == "open":
         raise invalid("Issue", "state")
     check_issue(edit.title if edit.sends("title") else issue.title, edit.body, edit.names())

@@ -4,9 +4,9 @@ import re
 
 from starlette.routing import BaseRoute
 
-from runner.hub.access import Permission
+from runner.hub.access import Permission, TokenKind
 from runner.hub.bare import BareRepository
-from runner.hub.refusal import Refusal, custom, not_found
+from runner.hub.refusal import Refusal, custom, forbidden, not_found
 from runner.hub.rest import git_shapes
 from runner.hub.rest.bodies import NewRepository
 from runner.hub.rest.call import Answer, Api, Call
@@ -31,6 +31,8 @@ def repository_routes(api: Api) -> list[BaseRoute]:
 
 def get_user(call: Call) -> Answer:
     """The user behind the token."""
+    if call.visitor.kind is TokenKind.ACTIONS:  # it belongs to no user
+        raise forbidden(call.visitor.kind)
     return Answer(body=call.shapes.account(call.visitor.login))
 
 

@@ -27,7 +27,8 @@ class Shapes:
         """A user, as other documents name one."""
         number = zlib.crc32(login.casefold().encode())  # the same for every answer, without a table
         named = {"login": login, "id": number, "node_id": f"U_{number}", "gravatar_id": ""}
-        return named | account_addresses(self._url, login) | {"type": "User", "site_admin": False}
+        kind = "Bot" if login.endswith("[bot]") else "User"
+        return named | account_addresses(self._url, login) | {"type": kind, "site_admin": False}
 
     def account(self, login: str) -> Shape:
         """The user behind the token."""
@@ -40,7 +41,7 @@ class Shapes:
     def repository(self, repository: Repository, default_branch: str = "main", *, open_issues: int = 0) -> Shape:
         """A repository, as other documents name one."""
         zeros = ("forks", "forks_count", "stargazers_count", "watchers", "watchers_count", "size")
-        switches = ("fork", "has_projects", "has_wiki", "has_pages", "has_discussions", "archived", "disabled")
+        switches = ("fork", "has_projects", "has_wiki", "has_pages", "has_discussions", "disabled")
         return {
             "id": repository.id,
             "node_id": f"R_{repository.id}",
@@ -48,6 +49,7 @@ class Shapes:
             "full_name": repository.full_name,
             "owner": self.user(repository.owner),
             "private": repository.private,
+            "archived": repository.archived,
             "description": repository.description,
             **repository_addresses(self._url, self._repo(repository), repository.full_name),
             **dict.fromkeys(("homepage", "language", "license", "mirror_url")),
@@ -95,7 +97,7 @@ class Shapes:
         repo = self._repo(repository)
         return {
             "id": comment.id,
-            "node_id": f"IC_{comment.id}",
+            "node_id": comment.node_id,
             "url": f"{repo}/issues/comments/{comment.id}",
             "issue_url": f"{repo}/issues/{comment.number}",
             "html_url": f"{self._url}/{repository.full_name}/{kind}/{comment.number}#issuecomment-{comment.id}",

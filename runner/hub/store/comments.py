@@ -28,6 +28,14 @@ class Comments:
         row = self._database.row(statement, repository, comment)
         return None if row is None else _comment(row)
 
+    def by_node_id(self, node_id: str) -> Comment | None:
+        """Return the comment with that node id."""
+        kind, _, digits = node_id.partition("_")
+        if kind != "IC" or not digits.isdecimal():
+            return None
+        row = self._database.row("SELECT * FROM whole_comments WHERE id = ?", int(digits))
+        return None if row is None else _comment(row)
+
     def all(self, issue: int) -> list[Comment]:
         """Return the comments of an issue, oldest first."""
         rows = self._database.rows("SELECT * FROM whole_comments WHERE issue = ? ORDER BY id", issue)

@@ -64,10 +64,32 @@ CREATE TABLE IF NOT EXISTS comments (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS facts (
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    fact TEXT NOT NULL,
+    UNIQUE (repository, fact)
+);
+CREATE TABLE IF NOT EXISTS former_names (
+    owner TEXT NOT NULL COLLATE NOCASE,
+    name TEXT NOT NULL COLLATE NOCASE,
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    UNIQUE (owner, name)
+);
+CREATE TABLE IF NOT EXISTS transfers (
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    number INTEGER NOT NULL,
+    issue INTEGER NOT NULL REFERENCES issues (id),
+    UNIQUE (repository, number)
+);
 CREATE INDEX IF NOT EXISTS comments_of_issue ON comments (issue);
 CREATE VIEW IF NOT EXISTS whole_issues AS
     SELECT issues.*, pulls.*, (SELECT count(*) FROM comments WHERE comments.issue = issues.id) AS comments
     FROM issues LEFT JOIN pulls ON pulls.issue = issues.id;
+CREATE VIEW IF NOT EXISTS whole_repositories AS
+    SELECT repositories.*,
+        EXISTS (SELECT 1 FROM facts WHERE repository = repositories.id AND fact = 'archived') AS archived,
+        NOT EXISTS (SELECT 1 FROM facts WHERE repository = repositories.id AND fact = 'no drafts') AS drafts
+    FROM repositories;
 CREATE VIEW IF NOT EXISTS whole_comments AS
     SELECT comments.*, issues.number, issues.repository FROM comments JOIN issues ON issues.id = comments.issue;
 """

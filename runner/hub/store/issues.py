@@ -29,9 +29,10 @@ class Issues:
         """Open an issue, or a pull request when `pull` is given, under the next free number."""
         time = now()
         statement = """INSERT INTO issues (repository, number, title, body, open, author, created_at, updated_at)
-            SELECT ?, coalesce(max(number), 0) + 1, ?, ?, 1, ?, ?, ? FROM issues WHERE repository = ?"""
+            VALUES (?, ?, ?, ?, 1, ?, ?, ?)"""
         with self._database.transaction():
-            issue = self._database.write(statement, repository, title, body, author, time, time, repository)
+            number = self._next_number(repository)
+            issue = self._database.write(statement, repository, number, title, body, author, time, time)
             if pull is not None:
                 self._add_pull(issue, pull)
             self._labels.attach(repository, issue, labels)
@@ -75,6 +76,27 @@ class Issues:
     def close(self, issue: int, by: str) -> Issue:
         """Close an issue; one that is closed stays as it is."""
         return self.change(issue, lambda before: closed(before, by) if before.open else before)
+
+    def transfer(self, issue: Issue, repository: int) -> Issue:
+        """Move an issue to another repository and return it; the old number stays taken, and leads to it."""
+        with self._database.transaction():
+            self._database.write("INSERT INTO transfers VALUES (?,?,?)", issue.repository, issue.number, issue.id)
+            number = self._next_number(repository)
+            statement = "UPDATE issues SET repository = ?, number = ?, updated_at = ? WHERE id = ?"
+            self._database.write(statement, repository, number, now(), issue.id)
+            self._labels.carry_over(issue.id, repository)
+            return self.get(issue.id)
+
+    def transferred(self, repository: int, number: int) -> Issue | None:
+        """Return the issue that had that number in that repository once."""
+        statement = "SELECT issue FROM transfers WHERE repository = ? AND number = ?"
+        row = self._database.row(statement, repository, number)
+        return None if row is None else self.get(row["issue"])
+
+    def _next_number(self, repository: int) -> int:
+        statement = """SELECT coalesce(max(number), 0) + 1 AS next FROM
+            (SELECT number FROM issues WHERE repository = ? UNION SELECT number FROM transfers WHERE repository = ?)"""
+        return int(self._database.rows(statement, repository, repository)[0]["next"])
 
     def _add_pull(self, issue: int, pull: Pull) -> None:
         statement = "INSERT INTO pulls (issue, draft, head, base, head_id, base_id) VALUES (?,?,?,?,?,?)"

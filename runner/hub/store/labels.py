@@ -60,6 +60,11 @@ class Labels:
             self._database.write("DELETE FROM issue_labels WHERE issue = ? AND label = ?", issue, label.id)
             self._touch(issue)
 
+    def carry_over(self, issue: int, repository: int) -> None:
+        """Give an issue that came to `repository` the labels of the same names there, as far as there are any."""
+        known = [label.name for label in self.on_issue(issue) if self.find(repository, label.name) is not None]
+        self.replace(repository, issue, known)
+
     def on_issue(self, issue: int) -> tuple[Label, ...]:
         """Return the labels of one issue, oldest first."""
         statement = """SELECT labels.* FROM issue_labels JOIN labels ON labels.id = issue_labels.label

@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """A bare repository at `path` and the name it is served under."""
+    """A bare repository at `path` and the name it is served under. `drafts`: it may have draft pull requests."""
 
     id: int
     owner: str
@@ -14,6 +14,8 @@ class Repository:
     path: Path
     description: str | None
     private: bool
+    archived: bool
+    drafts: bool
     created_at: str
 
     @property
@@ -42,6 +44,11 @@ class Comment:
     body: str
     created_at: str
     updated_at: str
+
+    @property
+    def node_id(self) -> str:
+        """The id by which GraphQL knows it."""
+        return f"IC_{self.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

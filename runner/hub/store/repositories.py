@@ -31,16 +31,46 @@ class Repositories:
         """Serve `repository` from another path."""
         self._database.write("UPDATE repositories SET path = ? WHERE id = ?", str(path), repository.id)
 
+    def rename(self, repository: Repository, owner: str, name: str) -> None:
+        """Serve `repository` under another name, which must be free; the old one is remembered."""
+        remember = "INSERT OR REPLACE INTO former_names VALUES (?,?,?)"
+        with self._database.transaction():
+            self._database.write(remember, repository.owner, repository.name, repository.id)
+            self._database.write("UPDATE repositories SET owner = ?, name = ? WHERE id = ?", owner, name, repository.id)
+
+    def state(self, repository: Repository, fact: str) -> None:
+        """Remember that `fact` holds for `repository`: `archived` or `no drafts`."""
+        self._database.write("INSERT OR IGNORE INTO facts VALUES (?,?)", repository.id, fact)
+
+    def make_private(self, repository: Repository) -> None:
+        """Say from now on that `repository` is private."""
+        self._database.write("UPDATE repositories SET private = 1 WHERE id = ?", repository.id)
+
     def find(self, owner: str, name: str) -> Repository | None:
         """Return the repository of that name."""
-        row = self._database.row("SELECT * FROM repositories WHERE owner = ? AND name = ?", owner, name)
+        row = self._database.row("SELECT * FROM whole_repositories WHERE owner = ? AND name = ?", owner, name)
+        return None if row is None else _repository(row)
+
+    def formerly(self, owner: str, name: str) -> Repository | None:
+        """Return the repository that had that name once."""
+        statement = """SELECT whole_repositories.* FROM former_names
+            JOIN whole_repositories ON whole_repositories.id = former_names.repository
+            WHERE former_names.owner = ? AND former_names.name = ?"""
+        row = self._database.row(statement, owner, name)
+        return None if row is None else _repository(row)
+
+    def get(self, repository: int) -> Repository | None:
+        """Return the repository with that id."""
+        row = self._database.row("SELECT * FROM whole_repositories WHERE id = ?", repository)
         return None if row is None else _repository(row)
 
     def all(self) -> list[Repository]:
         """Return every repository, by name."""
-        return [_repository(row) for row in self._database.rows("SELECT * FROM repositories ORDER BY owner, name")]
+        return [
+            _repository(row) for row in self._database.rows("SELECT * FROM whole_repositories ORDER BY owner, name")
+        ]
 
 
 def _repository(row: sqlite3.Row) -> Repository:
-    values = dict(row)
-    return Repository(**values | {"path": Path(row["path"]), "private": bool(row["private"])})
+    flags = {name: bool(row[name]) for name in ("private", "archived", "drafts")}
+    return Repository(**dict(row) | {"path": Path(row["path"])} | flags)

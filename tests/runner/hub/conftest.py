@@ -8,7 +8,7 @@ import pytest
 from github import Auth, Github
 from github.Repository import Repository
 
-from runner.hub import Hub, Permission
+from runner.hub import Exchange, Hub, Permission
 from tests.world import World, commit, git
 
 NAME = "acme/widget"
@@ -24,8 +24,9 @@ Client = Callable[[Hub, str], Github]
 
 
 @pytest.fixture
-def hub(world: World, tmp_path: Path) -> Iterator[Hub]:
-    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=TOKENS) as served:
+def hub(world: World, tmp_path: Path, exchanges: list[Exchange]) -> Iterator[Hub]:
+    repositories = {NAME: world.origin}
+    with Hub(tmp_path / "hub", repositories=repositories, tokens=TOKENS, observe=exchanges.append) as served:
         yield served
 
 

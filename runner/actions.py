@@ -1,0 +1,79 @@
+"""What a step of a GitHub workflow tells the steps after it, and the people who look at the job."""
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from delivery.outcome import Outcome, Result
+
+# Written before anything else: what holds when the process is killed and can say no more.
+_AT_FIRST = {"outcome": "killed", "work-preserved": "machine"}
+
+
+class WorkflowStep:
+    """The files of one step. Does nothing where the environment names none, as outside of Actions."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._output = environment.get("GITHUB_OUTPUT")
+        self._summary = environment.get("GITHUB_STEP_SUMMARY")
+
+    def begin(self) -> None:
+        """Set the outputs that a killed process leaves behind."""
+        self._set(_AT_FIRST)
+
+    def not_begun(self, cause: str, seconds: float) -> None:
+        """Set the outputs of a Run that could not start."""
+        self._set(
+            {
+                "outcome": "not-begun",
+                "failure-cause": cause,
+                "failure-stage": "preflight",
+                "work-preserved": "nothing-made",
+                "duration-seconds": f"{seconds:.0f}",
+            }
+        )
+        self._summarise(f"### Nightkeep did not begin\n\n{cause}\n")
+
+    def end(self, outcome: Outcome, summary: str, seconds: float) -> None:
+        """Set the outputs of a Run that ended, and write the summary (Markdown, redacted)."""
+        self._set(step_outputs(outcome, seconds))
+        self._summarise(summary)
+
+    def _set(self, outputs: Mapping[str, str]) -> None:
+        if not self._output:
+            return
+        # A delimiter that nobody can guess: a value cannot end early and set other outputs.
+        fence = secrets.token_hex(16)
+        with Path(self._output).open("a", encoding="utf-8") as file:
+            file.writelines(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in outputs.items())
+
+    def _summarise(self, text: str) -> None:
+        if self._summary:
+            with Path(self._summary).open("a", encoding="utf-8") as file:
+                file.write(text)
+
+
+def step_outputs(outcome: Outcome, seconds: float) -> dict[str, str]:
+    """Return the Action's outputs; every name is set in every ending."""
+    branch_ref = f"refs/heads/{outcome.branch}"
+    ref = branch_ref if branch_ref in outcome.refs else next(reversed(list(outcome.refs)), "")
+    return {
+        "outcome": outcome.result,
+        "failure-cause": outcome.cause or "",
+        "failure-stage": outcome.stage or "",
+        "pull-request-url": outcome.pull_request.url if outcome.pull_request else "",
+        "branch": outcome.branch,
+        "work-preserved": outcome.preserved,
+        "preserved-ref": ref,
+        "preserved-sha": outcome.refs.get(ref, ""),
+        "session-log": str(outcome.session_log or ""),
+        "duration-seconds": f"{seconds:.0f}",
+    }
+
+
+def error_annotation(outcome: Outcome) -> str | None:
+    """Return the workflow command that shows the cause of a failure on the job's page."""
+    if outcome.result is Result.DELIVERED:
+        return None
+    cause = (outcome.cause or "unknown").replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return f"::error title=Nightkeep could not finish this::{cause}"

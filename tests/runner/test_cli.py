@@ -1,0 +1,37 @@
+"""The command line by itself."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.stage import nightkeep
+
+
+def test_the_version(tmp_path: Path) -> None:
+    result = nightkeep("--version", cwd=tmp_path)
+    assert (result.status, result.stdout) == (0, "nightkeep 0.1.0\n"), result
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--help",), ("run", "hub", "demo", "never lose their work")),
+        (("run", "--help"), ("--agent", "--base", "--token-file", "--json", "Exit status", "NIGHTKEEP_TOKEN")),
+        (("run", "-h"), ("--agent",)),
+        (("hub", "--help"), ("--root", "--port", "--repository", "--token", "/api/v3")),
+        (("demo", "--help"), ("Needs no account",)),
+    ],
+)
+def test_the_help(tmp_path: Path, arguments: tuple[str, ...], said: tuple[str, ...]) -> None:
+    result = nightkeep(*arguments, cwd=tmp_path, environment={"COLUMNS": "200"})
+    assert (result.status, result.stderr) == (0, ""), result
+    for words in said:
+        assert words in result.stdout, result
+
+
+@pytest.mark.parametrize("arguments", [("fly",), ("hub",), ("hub", "--root", "x", "--port", "70000"), ("demo", "now")])
+def test_a_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    result = nightkeep(*arguments, cwd=tmp_path)
+    assert (result.status, result.stdout) == (2, ""), result
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []

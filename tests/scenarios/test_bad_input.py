@@ -1,0 +1,283 @@
+"""Runs that cannot begin: a clear sentence with the remedy, exit 2, and nothing created or claimed."""
+
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.delivery.proxy import Trouble, proxy
+from tests.scenarios.stage import NIGHTKEEP, READER, WRITER, Result, Stage, nightkeep
+from tests.world import commit, git
+
+AGENT = "true"
+
+
+def run(stage: Stage, url: str, *options: str, **environment: str) -> Result:
+    """Run with a good token and agent, and see that all is as it was."""
+    before = stage.everything()
+    result = stage.command("run", url, "--agent", AGENT, "--token-file", str(stage.token_file), *options, **environment)
+    assert stage.everything() == before, result
+    return result
+
+
+def refused(result: Result, *said: str) -> None:
+    """The run did not begin and said why, each in a sentence without a traceback."""
+    assert (result.status, result.stdout) == (2, ""), result
+    assert "Traceback" not in result.stderr, result
+    assert result.stderr.endswith("nightkeep: nothing was begun or claimed\n"), result
+    for words in said:
+        assert words in result.stderr, result
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "7",
+        "acme/widget#7",
+        "https://github.com/acme/widget",
+        "https://github.com/acme/widget/pull/7",
+        "https://github.com/acme/widget/issues/0",
+        "https://github.com/acme/widget/issues/seven",
+        "ftp://github.com/acme/widget/issues/7",
+        "https://github.com/acme/widget/issues/" + "9" * 5000,
+        "",
+    ],
+)
+def test_no_url_of_an_issue(tmp_path: Path, text: str) -> None:
+    refused(nightkeep("run", text, "--agent", AGENT, cwd=tmp_path), "https://github.com/OWNER/NAME/issues/7")
+
+
+def test_a_pull_requests_number(stage: Stage) -> None:
+    stage.on_branch("mine", "mine.txt", "mine\n")
+    number = stage.pull_request("mine")
+    refused(run(stage, stage.url(number)), f"#{number} is a pull request, not an issue")
+
+
+def test_an_unknown_issue(stage: Stage) -> None:
+    refused(run(stage, stage.url(99)), "issue #99 does not exist in acme/widget")
+
+
+def test_a_closed_issue(stage: Stage) -> None:
+    number = stage.issue()
+    stage.api("PATCH", f"issues/{number}", {"state": "closed"})
+    refused(run(stage, stage.url(number)), "issue #1 is closed; reopen it")
+
+
+def test_another_repository(stage: Stage) -> None:
+    url = f"{stage.hub.url}/acme/gadget/issues/1"
+    refused(run(stage, url), "is not an issue of the repository", f"git clone {stage.hub.url}/acme/gadget.git")
+
+
+def test_a_repository_that_does_not_exist(stage: Stage) -> None:
+    git(stage.clone, "remote", "set-url", "origin", f"{stage.hub.url}/acme/gadget.git")
+    refused(run(stage, f"{stage.hub.url}/acme/gadget/issues/1"), "acme/gadget does not exist, or the token may not")
+
+
+def test_no_remote(stage: Stage) -> None:
+    git(stage.clone, "remote", "remove", "origin")
+    refused(run(stage, stage.url(stage.issue())), 'no remote "origin"', "run this in a clone of acme/widget")
+
+
+def test_no_git_directory(stage: Stage) -> None:
+    (stage.root / "empty").mkdir()
+    result = stage.run_in(stage.root / "empty", 1, AGENT)
+    refused(result, "empty is not a checkout of a git repository")
+
+
+def test_a_bare_repository(stage: Stage) -> None:
+    result = stage.run_in(stage.world.origin, 1, AGENT)
+    refused(result, "origin.git is not a checkout of a git repository")
+
+
+def test_an_unborn_head(stage: Stage) -> None:
+    git(stage.clone, "checkout", "-q", "--orphan", "fresh")
+    refused(run(stage, stage.url(stage.issue())), "--base main")
+
+
+def test_a_clone_without_any_commit(stage: Stage) -> None:
+    new = stage.root / "new"
+    git(stage.root, "init", "-q", "-b", "main", str(new))
+    git(new, "remote", "add", "origin", f"{stage.hub.url}/acme/widget.git")
+    number = stage.issue()
+    refused(stage.run_in(new, number, AGENT), "--base main")
+    assert git(new, "for-each-ref") == ""
+
+
+def test_a_detached_head_without_base(stage: Stage) -> None:
+    git(stage.clone, "checkout", "-q", "--detach")
+    refused(run(stage, stage.url(stage.issue())), "HEAD is on no branch", "--base main")
+
+
+def test_a_base_branch_ahead_of_origin(stage: Stage) -> None:
+    (stage.clone / "a.txt").write_text("more\n")
+    commit(stage.clone, "not pushed")
+    refused(run(stage, stage.url(stage.issue())), "main has 1 commit(s) that origin/main lacks", "git push origin main")
+
+
+def test_a_base_branch_that_is_not_on_origin(stage: Stage) -> None:
+    result = run(stage, stage.url(stage.issue()), "--base", "nowhere")
+    refused(result, "Base branch nowhere is not on origin", "git push origin nowhere")
+
+
+def test_a_checked_out_branch_that_is_not_on_origin(stage: Stage) -> None:
+    git(stage.clone, "checkout", "-q", "-b", "mine")
+    refused(run(stage, stage.url(stage.issue())), "Base branch mine is not on origin; push it first")
+
+
+def without_token(stage: Stage, **environment: str) -> Result:
+    return stage.command("run", stage.url(1), "--agent", AGENT, **environment)
+
+
+def test_no_token(stage: Stage) -> None:
+    refused(without_token(stage), "there is no token", "--token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN")
+    refused(without_token(stage, NIGHTKEEP_TOKEN=" ", GITHUB_TOKEN=""), "there is no token")
+
+
+@pytest.mark.parametrize("text", ["", "\n"])
+def test_an_empty_token_file(stage: Stage, text: str) -> None:
+    stage.token_file.write_text(text)
+    refused(run_with(stage, stage.token_file), "there is no token")
+
+
+def run_with(stage: Stage, token_file: Path) -> Result:
+    stage.issue()
+    before = stage.everything()
+    result = stage.command("run", stage.url(1), "--agent", AGENT, "--token-file", str(token_file))
+    assert stage.everything() == before
+    return result
+
+
+def test_a_token_file_that_cannot_be_read(stage: Stage) -> None:
+    refused(run_with(stage, stage.root / "missing"), "the token file cannot be read", "missing")
+    refused(run_with(stage, stage.root), "the token file cannot be read")
+
+
+@pytest.mark.parametrize("text", ["first\nsecond\n", "pass→word", "two words", "\x00\x01"])
+def test_a_token_file_that_holds_something_else(stage: Stage, text: str) -> None:
+    stage.token_file.write_text(text)
+    result = run_with(stage, stage.token_file)
+    refused(result, "token")
+    assert text not in result.stderr
+
+
+def test_a_wrong_token(stage: Stage) -> None:
+    stage.token_file.write_text("not-a-token-anybody-knows")
+    result = run_with(stage, stage.token_file)
+    refused(result, "401", "the token is not valid, or has expired")
+    assert "not-a-token-anybody-knows" not in result.stderr
+
+
+def test_a_token_without_push_permission(stage: Stage) -> None:
+    stage.token_file.write_text(READER)
+    refused(run_with(stage, stage.token_file), "the token may not push to acme/widget", "give it write access")
+
+
+def test_the_token_file_wins_over_the_environment(stage: Stage) -> None:
+    result = run(stage, stage.url(99), NIGHTKEEP_TOKEN="wrong-token-0001", GITHUB_TOKEN="wrong-token-0002")
+    refused(result, "issue #99 does not exist")
+
+
+def test_the_order_of_the_tokens_in_the_environment(stage: Stage) -> None:
+    for environment in (
+        {"NIGHTKEEP_TOKEN": WRITER, "GITHUB_TOKEN": "wrong-token-0002"},
+        {"NIGHTKEEP_TOKEN": "", "GITHUB_TOKEN": WRITER},
+    ):
+        result = stage.command("run", stage.url(99), "--agent", AGENT, **environment)
+        refused(result, "issue #99 does not exist")
+
+
+def with_agent(stage: Stage, agent: str) -> Result:
+    return stage.command("run", stage.url(1), "--agent", agent, "--token-file", str(stage.token_file))
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("no-such-agent --fast", "the agent 'no-such-agent' was not found"),
+        ("./no-such-agent", "the agent './no-such-agent' was not found"),
+        (".", "the agent '.' was not found"),
+        ("./a.txt", "or cannot be executed"),
+        ("", "the agent's command is empty"),
+        ("  ", "the agent's command is empty"),
+        ("claude 'never closed", "cannot be split into words"),
+    ],
+)
+def test_an_agent_that_cannot_be_run(stage: Stage, agent: str, said: str) -> None:
+    refused(with_agent(stage, agent), said)
+
+
+def test_a_hub_that_does_not_answer(stage: Stage) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    server = f"http://127.0.0.1:{port}"
+    git(stage.clone, "remote", "set-url", "origin", f"{server}/acme/widget.git")
+    refused(run(stage, f"{server}/acme/widget/issues/1"), "GitHub could not be reached", f"{port}")
+
+
+def test_an_api_address_that_is_none(stage: Stage) -> None:
+    refused(run(stage, stage.url(stage.issue()), GITHUB_API_URL="nonsense"), "GITHUB_API_URL", "nonsense")
+
+
+def test_labels_that_cannot_be_changed(stage: Stage) -> None:
+    number = stage.issue()
+    with proxy(stage.hub.url) as between:
+        between.trouble.append(Trouble("DELETE", "/labels/ready-for-agent", 403))
+        result = run(stage, stage.url(number), GITHUB_API_URL=f"{between.url}/api/v3")
+    refused(result, "issue #1 could not be labelled")
+
+
+def test_a_local_issue_branch_in_the_way(stage: Stage) -> None:
+    git(stage.clone, "branch", "issue-1")
+    result = run(stage, stage.url(stage.issue()))
+    refused(result, "the local branch issue-1", "is not on origin", "git branch -m issue-1 NAME")
+
+
+def test_a_local_branch_that_differs_from_the_one_to_continue(stage: Stage) -> None:
+    git(stage.clone, "branch", "issue-1")
+    number = stage.issue()
+    stage.on_branch("issue-1", "begun.txt", "begun\n")
+    refused(run(stage, stage.url(number)), "the local branch issue-1", "differs from origin's", "git branch -D issue-1")
+
+
+def test_another_server_than_the_environment_names(stage: Stage) -> None:
+    result = run(stage, stage.url(stage.issue()), GITHUB_SERVER_URL="https://github.com")
+    refused(result, "is not on the server that GITHUB_SERVER_URL names (https://github.com)")
+
+
+@pytest.mark.parametrize("arguments", [("--agnet", "true"), (), ("--agent",)])
+def test_options_that_are_wrong(stage: Stage, arguments: tuple[str, ...]) -> None:
+    result = stage.command("run", stage.url(1), *arguments)
+    assert (result.status, result.stdout) == (2, ""), result
+    assert "--agent" in result.stderr
+
+
+def test_json_says_that_nothing_was_begun(stage: Stage) -> None:
+    result = run(stage, stage.url(99), "--json")
+    assert (result.status, result.document["result"], result.document["exit_code"]) == (2, "not-begun", 2), result
+    assert result.document["cause"] == "issue #99 does not exist in acme/widget"
+
+
+def test_a_directory_that_is_gone(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = [
+        "sh",
+        "-c",
+        'rmdir "$PWD"; exec "$@"',
+        "sh",
+        *NIGHTKEEP,
+        "run",
+        "https://x/a/b/issues/1",
+        "--agent",
+        AGENT,
+    ]
+    done = subprocess.run(command, cwd=gone, capture_output=True, text=True, check=False)
+    refused(Result(done.returncode, done.stdout, done.stderr), "the current directory is gone")
+
+
+def test_a_machine_without_git(stage: Stage) -> None:
+    result = stage.command(
+        "run", stage.url(1), "--agent", "/bin/true", "--token-file", str(stage.token_file), PATH=str(stage.root)
+    )
+    refused(result, "git was not found on PATH; install it")

@@ -1,0 +1,249 @@
+"""Failed runs: the work is safe, and a maintainer reads what went wrong."""
+
+import re
+
+import pytest
+
+from tests.delivery.proxy import Trouble, proxy
+from tests.scenarios.stage import Stage
+from tests.world import git
+
+COMMITS = "echo on > lamp.txt && git add lamp.txt && git commit -qm 'Let there be light'"
+GIVES_UP = "echo half > half.txt; echo 'I cannot go on' >&2; exit 3"
+
+
+def test_work_is_on_origin_under_a_marker_and_in_a_draft(stage: Stage) -> None:
+    number = stage.issue()
+    result = stage.run(number, stage.agent(f"{COMMITS}\n{GIVES_UP}"))
+    pull = stage.pull()
+    assert (result.status, result.stdout) == (1, f"{pull['html_url']}\n"), result
+    assert (pull["draft"], pull["head"]["sha"]) == (True, stage.world.on_origin("refs/heads/issue-1"))
+    assert stage.subject("issue-1") == "nightkeep: failed run (the agent exited 3)"
+    body = git(stage.world.origin, "log", "-1", "--format=%b", "issue-1")
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ, host \S+\. Uncommitted work at the time", body)
+    assert stage.world.origin_file("issue-1", "half.txt") == "half"
+    assert stage.labels(number) == {"bug", "in-progress"}
+    assert stage.worktrees() == []
+    assert stage.comments(number) == []
+
+
+def test_the_note_tells_everything(stage: Stage) -> None:
+    agent = stage.agent(GIVES_UP)
+    result = stage.run(stage.issue(), agent)
+    note = stage.note(stage.pull()["number"])
+    assert "**Cause:** `the agent exited 3`" in note
+    assert "**Stage:** session" in note
+    assert f"refs/heads/issue-1 at {stage.world.on_origin('refs/heads/issue-1')} on origin" in note
+    assert "I cannot go on" in note
+    assert str(stage.logs()[0]) in note
+    assert f"nightkeep run {stage.url(1)} --agent " in note
+    assert "failed in stage session: the agent exited 3" in result.stderr
+
+
+def test_the_command_to_continue_names_the_base_that_was_asked_for(stage: Stage) -> None:
+    stage.on_branch("next", "next.txt", "next\n")
+    number = stage.issue()
+    stage.run(number, stage.agent("exit 3"), "--base", "next")
+    assert " --base next" in stage.note(number)
+
+
+def test_nothing_made_releases_the_claim(stage: Stage) -> None:
+    number = stage.issue()
+    result = stage.run(number, stage.agent("exit 3"), "--json")
+    assert (result.status, result.document["preserved"]) == (1, "nothing-made"), result
+    assert (result.document["pull_request"], result.document["places"]) == (None, [])
+    assert stage.refs() == {"refs/heads/main"}
+    assert stage.pulls() == []
+    assert stage.labels(number) == {"bug", "ready-for-agent"}
+    assert "**Preserved:** nothing was made" in stage.note(number)
+
+
+def test_an_agent_that_ends_well_and_makes_nothing_fails(stage: Stage) -> None:
+    number = stage.issue()
+    result = stage.run(number, stage.agent("echo All is well."))
+    assert (result.status, result.stdout) == (1, ""), result
+    assert "the agent ended well, but nothing was made" in stage.note(number)
+    assert stage.labels(number) == {"bug", "ready-for-agent"}
+
+
+def test_labels_put_on_meanwhile_stay(stage: Stage) -> None:
+    number = stage.issue()
+    label = f"""curl -sf -X POST {stage.hub.url}/api/v3/repos/acme/widget/issues/1/labels \\
+        -H 'Authorization: Bearer writer-token-0001' -d '["urgent"]' > /dev/null || exit 9; exit 3"""
+    stage.run(number, stage.agent(label))
+    assert stage.labels(number) == {"bug", "ready-for-agent", "urgent"}
+
+
+def test_a_pull_request_with_another_base_becomes_a_draft(stage: Stage) -> None:
+    number = stage.issue()
+    stage.on_branch("other", "other.txt", "other\n")
+    retarget = f"""curl -sf -X PATCH {stage.hub.url}/api/v3/repos/acme/widget/pulls/2 \\
+        -H 'Authorization: Bearer writer-token-0001' -d '{{"base": "other"}}' > /dev/null || exit 9"""
+    stage.on_branch("issue-1", "begun.txt", "begun\n")
+    stage.pull_request("issue-1")
+    result = stage.run(number, stage.agent(f"{COMMITS}\n{retarget}"))
+    assert result.status == 1, result
+    assert stage.pull()["draft"] is True
+    assert "targets other, not main" in stage.note(2)
+    assert "**Stage:** pull-request" in stage.note(2)
+
+
+def test_a_ready_pull_request_becomes_a_draft_again(stage: Stage) -> None:
+    number = stage.issue()
+    stage.on_branch("issue-1", "begun.txt", "begun\n")
+    pull = stage.pull_request("issue-1")
+    result = stage.run(number, stage.agent(GIVES_UP))
+    assert (result.status, result.stdout) == (1, f"{stage.hub.url}/acme/widget/pull/{pull}\n"), result
+    assert stage.pull()["draft"] is True
+    assert "the agent exited 3" in stage.note(pull)
+
+
+def test_an_unfinished_merge_is_aborted_and_its_files_are_on_a_rescue_ref(stage: Stage) -> None:
+    merge = """
+    git checkout -q -b side && echo side > a.txt && git commit -qam side
+    git checkout -q issue-1 && echo ours > a.txt && git commit -qam ours
+    git merge side; echo resolved > a.txt; git add a.txt; echo new > new.txt; git branch -q -D side; exit 3"""
+    result = stage.run(stage.issue(), stage.agent(merge))
+    (snapshot,) = stage.world.snapshot_refs()
+    assert stage.world.origin_file(snapshot, "a.txt") == "resolved"
+    assert stage.world.origin_file(snapshot, "new.txt") == "new"
+    assert stage.world.origin_file("issue-1", "a.txt") == "ours"
+    assert stage.subject("issue-1") == "nightkeep: failed run (the agent exited 3)"
+    assert snapshot in stage.note(stage.pull()["number"])
+    assert result.status in (1, 3), result
+
+
+@pytest.mark.parametrize("hook", ["prepare-commit-msg", "pre-push", "reference-transaction"])
+def test_hooks_of_the_clone_do_not_matter(stage: Stage, hook: str) -> None:
+    stage.world.hook(hook, "echo no >&2; exit 1", repository=stage.clone / ".git")
+    result = stage.run(stage.issue(), stage.agent(GIVES_UP))
+    assert result.status == 1, result
+    assert stage.world.origin_file("issue-1", "half.txt") == "half"
+
+
+def test_a_push_that_origin_rejects_keeps_worktree_and_branch(stage: Stage) -> None:
+    number = stage.issue()
+    stage.world.hook("pre-receive", "echo 'not on my watch' >&2; exit 1")
+    result = stage.run(number, stage.agent(GIVES_UP), "--json")
+    (kept,) = stage.worktrees()
+    document, note = result.document, stage.note(number)
+    assert (result.status, document["preserved"], document["pull_request"]) == (3, "machine", None), result
+    assert {"what": "worktree", "where": str(kept)} in document["places"]
+    assert (document["cause"], document["stage"]) == ("the agent exited 3", "session")
+    assert "not on my watch" in document["secondary"][0]
+    line = f"keeping the worktree {kept} and its local branch issue-1 at {git(kept, 'rev-parse', 'HEAD')}"
+    assert line in result.stderr
+    assert "cleaned up" not in result.stderr
+    assert "**Cause:** `the agent exited 3`" in note
+    assert str(kept) in note
+    assert "not on my watch" in note
+    assert git(stage.clone, "log", "-1", "--format=%s", "issue-1") == "nightkeep: failed run (the agent exited 3)"
+    assert stage.labels(number) == {"bug", "in-progress"}
+
+
+def test_a_finished_work_that_origin_rejects_is_kept_too(stage: Stage) -> None:
+    number = stage.issue()
+    stage.world.hook("pre-receive", "exit 1")
+    result = stage.run(number, stage.agent(COMMITS))
+    (kept,) = stage.worktrees()
+    assert (result.status, result.stdout) == (3, ""), result
+    assert (kept / "lamp.txt").exists()
+    assert "**Stage:** push" in stage.note(number)
+    assert stage.labels(number) == {"bug", "in-progress"}
+
+
+def test_a_draft_that_is_refused_is_a_secondary_line(stage: Stage) -> None:
+    number = stage.issue()
+    stage.on_branch("issue-1", "begun.txt", "begun\n")
+    pull = stage.pull_request("issue-1")
+    refusal = (
+        b'{"data": {"convertPullRequestToDraft": null}, "errors": [{"type": "FORBIDDEN", "message": "no drafts"}]}'
+    )
+    with proxy(stage.hub.url) as between:
+        between.trouble.append(Trouble("POST", "/api/graphql", 200, body=refusal))
+        api = {"GITHUB_API_URL": f"{between.url}/api/v3"}
+        result = stage.run(number, stage.agent(GIVES_UP), "--json", **api)
+    document = result.document
+    assert (result.status, document["cause"]) == (1, "the agent exited 3"), result
+    assert [line for line in document["secondary"] if "no drafts" in line and "draft" in line]
+    assert stage.pull()["draft"] is False
+    assert document["pull_request"].endswith(f"/pull/{pull}")
+    assert "no drafts" in stage.note(pull)
+
+
+def test_a_github_that_is_gone_at_the_end_keeps_the_cause(stage: Stage) -> None:
+    number = stage.issue()
+    with proxy(stage.hub.url) as between:
+        for method, path in (("POST", "/pulls"), ("POST", "/comments")):
+            between.trouble.append(Trouble(method, path, 403))
+        result = stage.run(number, stage.agent(GIVES_UP), "--json", GITHUB_API_URL=f"{between.url}/api/v3")
+    document = result.document
+    assert (result.status, document["cause"], document["preserved"]) == (1, "the agent exited 3", "origin"), result
+    assert len(document["secondary"]) == 2
+    assert stage.world.origin_file("issue-1", "half.txt") == "half"
+    assert stage.labels(number) == {"bug", "in-progress"}
+
+
+@pytest.mark.parametrize(
+    "leave", ["git checkout -q -b mine", "git checkout -q --detach", "git checkout -q --ignore-other-worktrees main"]
+)
+@pytest.mark.parametrize("end", ["exit 0", "exit 3"])
+def test_work_elsewhere_than_on_the_issue_branch_is_kept_and_nobodys_branch_moves(
+    stage: Stage, leave: str, end: str
+) -> None:
+    number, main = stage.issue(), git(stage.clone, "rev-parse", "main")
+    result = stage.run(number, stage.agent(f"{leave}; echo on > lamp.txt; git add -A; {end}"), "--json")
+    (snapshot,) = stage.world.snapshot_refs()
+    (kept,) = stage.worktrees()
+    assert (result.status, result.document["preserved"]) == (3, "machine"), result
+    assert stage.world.origin_file(snapshot, "lamp.txt") == "on"
+    assert (kept / "lamp.txt").read_text() == "on\n"
+    assert stage.refs() == {"refs/heads/main", snapshot}
+    assert git(stage.clone, "rev-parse", "main") == stage.world.on_origin("refs/heads/main") == main
+    assert snapshot in stage.note(number)
+    assert stage.labels(number) == {"bug", "in-progress"}
+
+
+def test_failing_twice_edits_the_note_and_a_success_resolves_it(stage: Stage) -> None:
+    number = stage.issue()
+    stage.run(number, stage.agent("echo one > one.txt; exit 3"))
+    pull = stage.pull()["number"]
+    assert "the agent exited 3" in stage.note(pull)
+    stage.run(number, stage.agent("echo two > two.txt; exit 4"))
+    assert "the agent exited 4" in stage.note(pull)
+    assert "the agent exited 3" not in stage.note(pull)
+    stage.run(number, stage.agent(COMMITS))
+    note = stage.note(pull)
+    assert "Resolved by" in note
+    assert "exited" not in note
+    assert stage.pull()["html_url"] in note
+
+
+def test_a_note_on_the_issue_is_resolved_as_well(stage: Stage) -> None:
+    number = stage.issue()
+    stage.run(number, stage.agent("exit 3"))
+    stage.run(number, stage.agent("exit 4"))
+    assert "the agent exited 4" in stage.note(number)
+    stage.run(number, stage.agent(COMMITS))
+    assert "Resolved by" in stage.note(number)
+
+
+def test_text_of_others_cannot_leave_its_place_in_the_note(stage: Stage) -> None:
+    hostile = "printf '```\\n@everyone <!-- nightkeep:failure-note issue-1 -->\\n````\\n</details>\\n# Big\\n'; exit 3"
+    number = stage.issue()
+    stage.run(number, stage.agent(hostile))
+    note = stage.note(number)
+    fence = "`" * 5
+    shown = note.split(f"{fence}text\n", 1)[1].split(f"\n{fence}\n", 1)[0]
+    assert "@everyone" in shown
+    assert "# Big" in shown
+    assert note.count("@everyone") == 1
+
+
+def test_a_failed_run_of_a_base_branch_that_somebody_moved_meanwhile(stage: Stage) -> None:
+    number = stage.issue()
+    move = f"git -C {stage.root}/other push -q origin HEAD:main; git -C {stage.clone} fetch -q {stage.world.origin}"
+    stage.on_branch("ahead", "ahead.txt", "ahead\n")
+    result = stage.run(number, stage.agent(f"{move} main:refs/remotes/origin/main; exit 3"), "--json")
+    assert (result.status, result.document["preserved"]) == (1, "nothing-made"), result
+    assert stage.labels(number) == {"bug", "ready-for-agent"}
