@@ -186,7 +186,7 @@ class GitHub:
 
     def _is_own(self, comment: _IssueComment) -> bool:
         # Asked by GraphQL, because the token of a workflow may not ask who it is.
-        query = "query($id: ID!) { node(id: $id) { ... on IssueComment { viewerDidAuthor } } }"
+        query = "query($id: ID!) { node(id: $id) { __typename ... on IssueComment { viewerDidAuthor } } }"
         _, answer = self._client.requester.graphql_query(query, {"id": comment.node_id})
         return bool(answer["data"]["node"]["viewerDidAuthor"])
 
