@@ -1,9 +1,11 @@
 """A Delivery: from the opening session to the goal, or to a Failed run."""
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from delivery.branches import Continuation
+from delivery.conventions import Conventions
 from delivery.errors import RunFailureError, Stage
 from delivery.failure import Failure, fail
 from delivery.github import PullRequest
@@ -22,6 +24,7 @@ class Delivery:
     """One Delivery in one worktree. `stage` and `session` tell how far it came."""
 
     plan: Plan
+    conventions: Conventions
     worktree: Worktree
     sessions: Sessions
     pull_requests: PullRequests
@@ -41,19 +44,22 @@ class Delivery:
                 error,
                 stage=self.stage,
                 pull_requests=self.pull_requests,
+                opens_draft=self.conventions.opens_draft,
                 interruption=self.interruption,
                 report=self.report,
             )
 
     def _deliver(self) -> PullRequest:
+        self._run_step(Stage.SETUP, self.conventions.setup)
         session = self._run_session()
         description = describe(self.plan.issue, session.pull_request_text, session.final_text)
         self.stage = Stage.COMMIT
-        left = self.worktree.settle(_subject(session, description))
+        left = self.worktree.settle(_subject(session, description), self.conventions.commit)
         if left:
             self.report(f"left out of the pull request: {', '.join(left)}")
         if self.worktree.commits_beyond_base() == 0:
             raise RunFailureError("the agent ended well, but nothing was made", Stage.COMMIT)
+        self._run_step(Stage.VERIFY, self.conventions.verify)
         self.stage = Stage.PUSH
         self.report(f"pushing {self.worktree.branch}")
         head = self.worktree.push()
@@ -68,22 +74,40 @@ class Delivery:
         if self.interruption.recorded:
             raise RunFailureError("interrupted", self.stage)
 
-    def _run_session(self) -> SessionResult:
-        self.report("starting the agent")
-        self.session = self.sessions.run(self._request("implement"))
-        if self.session.cause is not None:
-            raise RunFailureError(self.session.cause, Stage.SESSION)
-        if self.session.survivors:
-            left = ", ".join(self.session.survivors)
-            raise RunFailureError(f"the agent left processes that could not be stopped: {left}", Stage.SESSION)
-        return self.session
+    def _run_step(self, stage: Stage, argv: Sequence[str] | None) -> None:
+        if argv is not None:
+            self.stage = stage
+            self.report(f"running {stage}: {shlex.join(argv)}")
+            self._run(stage, "", argv)
 
-    def _request(self, kind: str) -> SessionRequest:
+    def _run_session(self) -> SessionResult:
+        self.stage = Stage.SESSION
+        self.report("starting the agent")
         plan = self.plan
-        continued = isinstance(plan.choice, Continuation)
+        prompt = opening_prompt(
+            plan.issue,
+            base=plan.base,
+            branch=plan.branch,
+            continued=isinstance(plan.choice, Continuation),
+            instructions=self.conventions.instructions,
+        )
+        return self._run("implement", prompt, None)
+
+    def _run(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionResult:
+        self.session = ended = self.sessions.run(self._request(kind, prompt, argv))
+        if ended.cause is not None:
+            raise RunFailureError(ended.cause, self.stage)
+        if ended.survivors:
+            left = ", ".join(ended.survivors)
+            raise RunFailureError(f"processes were left that could not be stopped: {left}", self.stage)
+        return ended
+
+    def _request(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionRequest:
+        plan = self.plan
         return SessionRequest(
             kind=kind,
-            prompt=opening_prompt(plan.issue, base=plan.base, branch=plan.branch, continued=continued),
+            prompt=prompt,
+            argv=argv,
             directory=self.worktree.path,
             private=self.worktree.private,
             environment={

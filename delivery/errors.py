@@ -7,8 +7,10 @@ class Stage(StrEnum):
     """Where in a Run something went wrong."""
 
     WORKTREE = "worktree"
+    SETUP = "setup"
     SESSION = "session"
     COMMIT = "commit"
+    VERIFY = "verify"
     PUSH = "push"
     PULL_REQUEST = "pull-request"
     NIGHTKEEP = "nightkeep"

@@ -28,23 +28,26 @@ def fail(
     *,
     stage: Stage,
     pull_requests: PullRequests,
+    opens_draft: bool,
     interruption: Interruption,
     report: Callable[[str], None],
 ) -> Failure:
     """End a delivery that failed with `error` in `stage`.
 
     Preserves the work by one call on the worktree and turns the pull request into a draft, whatever preservation
-    did; where none exists and origin holds work, one is opened as a draft. After a Policy refusal it does nothing:
-    the pull request stays as it was checked. A recorded interruption takes the cause's place. Trouble in here is
-    listed under the cause, never in its place.
+    did; where none exists and origin holds work, `opens_draft` lets one be opened as a draft. After a Policy refusal
+    it does nothing: the pull request stays as it was checked. A recorded interruption takes the cause's place.
+    Trouble in here is listed under the cause, never in its place.
     """
     result, cause = judge(error, interruption)
     report(f"failed in stage {stage}: {cause}")
     secondary: list[str] = []
     before = interruption.recorded
     if result is not Result.POLICY_REFUSAL:
+        report("bringing what was made to origin")
         _preserve(worktree, base, cause, secondary)
-    pull_request = _settle_pull_request(pull_requests, result, secondary, may_open=worktree.has_work_on_origin)
+    may_open = opens_draft and worktree.has_work_on_origin
+    pull_request = _settle_pull_request(pull_requests, result, secondary, may_open=may_open)
     if interruption.recorded and not before:
         secondary.append(f"{interruption.recorded.name} came while the work was being kept, which went on")
     for line in secondary:
@@ -80,5 +83,5 @@ def _settle_pull_request(
             return found
         return pull_requests.make_draft(found, may_open=may_open)
     except Exception as error:
-        secondary.append(f"the pull request could not be turned into a draft: {error}")
+        secondary.append(f"the pull request could not be looked up, opened or turned into a draft: {error}")
         return found

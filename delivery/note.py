@@ -1,6 +1,7 @@
 """The Failure note: the one comment that tells a maintainer everything."""
 
 import re
+import shlex
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,6 +39,7 @@ def failure_note(outcome: Outcome, facts: NoteFacts) -> str:
         f"**Stage:** {outcome.stage or 'unknown'}",
         f"**Preserved:** {_preserved(outcome)}",
         _places(outcome),
+        _kept(outcome, facts),
         _secondary(outcome),
         f"**To continue** in a clone of this repository:\n\n{fenced(facts.continue_command, 'sh')}",
         _log(outcome, facts),
@@ -59,7 +61,8 @@ def _preserved(outcome: Outcome) -> str:
         return "nothing had to be: the pull request stays ready as it is"
     match outcome.preserved:
         case Preserved.ORIGIN:
-            return "everything is on origin"
+            marker = f"; the last commit of {_code(outcome.branch)} holds what was uncommitted"
+            return "everything is on origin" + (marker if f"refs/heads/{outcome.branch}" in outcome.refs else "")
         case Preserved.MACHINE:
             return "something is kept only on the machine that ran it, see below"
         case Preserved.NOTHING_MADE:
@@ -71,6 +74,21 @@ def _places(outcome: Outcome) -> str:
     if len(outcome.places) > _MOST_LINES:
         rows.append(f"| and {len(outcome.places) - _MOST_LINES} more | see the output of the run |")
     return "\n".join(["| what | where |", "| --- | --- |", *rows]) if rows else ""
+
+
+def _kept(outcome: Outcome, facts: NoteFacts) -> str:
+    if outcome.retained is None or outcome.worktree is None:
+        return ""
+    branch, path = shlex.quote(outcome.branch), shlex.quote(str(outcome.worktree))
+    commands = (
+        f"git push origin {branch}:refs/heads/{branch}-kept  # if it has commits that origin lacks\n"
+        f"git worktree remove --force --force {path} && git branch -D {branch}"
+    )
+    return (
+        f"**Kept on {_code(facts.host)}** is the worktree, because {_code(outcome.retained)}. Until somebody took from "
+        f"it what is needed and removed it there, no Run on that machine works on this branch:\n\n"
+        f"{fenced(commands, 'sh')}"
+    )
 
 
 def _secondary(outcome: Outcome) -> str:

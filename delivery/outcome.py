@@ -26,7 +26,9 @@ class Outcome:
 
     `cause` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the cause's
     place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin that hold
-    it, with their commits, the latest last. `interruption` is the signal that ended it.
+    it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when it is
+    not. `note` is the Failure note, empty after a delivery. `interruption` is the
+    signal that ended it.
     """
 
     result: Result
@@ -42,4 +44,7 @@ class Outcome:
     preserved: Preserved = Preserved.NOTHING_MADE
     places: tuple[tuple[str, str], ...] = ()
     refs: Mapping[str, str] = field(default_factory=dict)
+    retained: str | None = None
+    worktree: Path | None = None
+    note: str = ""
     interruption: Signals | None = None

@@ -12,10 +12,11 @@ from worktree import Launch, Origin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a Run is going to do. `pull_request` is the open one that it goes on with."""
+    """What a Run is going to do. `base_commit` is where origin has the Base branch."""
 
     issue: Issue
     base: str
+    base_commit: str
     choice: Fresh | Continuation
 
     @property
@@ -43,9 +44,12 @@ def preflight(
     choice = _choose(github, url.number, frozenset(heads))
     settled = _settle_base(choice, given, report)
     if settled == given and settled not in heads:
-        raise PreflightError(f"Base branch {settled} is not on origin; push it first: git push origin {settled}")
-    _check_local_branches(launch, settled, remote.fetch(settled)[settled], choice.branch, heads.get(choice.branch))
-    return Plan(issue=issue, base=settled, choice=choice)
+        raise PreflightError(
+            f"Base branch {settled} is not on origin; push it (git push origin {settled}), or name another: --base main"
+        )
+    base_commit = remote.fetch(settled)[settled]
+    _check_local_branches(launch, settled, base_commit, choice.branch, heads.get(choice.branch))
+    return Plan(issue=issue, base=settled, base_commit=base_commit, choice=choice)
 
 
 def _check_local_branches(launch: Launch, base: str, base_commit: str, branch: str, on_origin: str | None) -> None:
@@ -91,7 +95,9 @@ def _open_issue(github: GitHub, url: IssueUrl) -> Issue:
     try:
         issue = github.issue(url.number)
     except GitHubNotFoundError as error:
-        raise PreflightError(f"issue #{url.number} does not exist in {url.repository}") from error
+        raise PreflightError(
+            f"issue #{url.number} does not exist in {url.repository}, or the token may not read it"
+        ) from error
     if issue.is_pull_request:
         raise PreflightError(f"#{url.number} is a pull request, not an issue")
     if IssueUrl.parse(issue.url) not in (None, url) and f"/{url.repository}/".lower() not in issue.url.lower():
@@ -128,5 +134,8 @@ def _settle_base(choice: Fresh | Continuation, given: str | None, report: Callab
 def unanswered(error: GitHubError) -> PreflightError:
     """Return the preflight error for a GitHub that gave no answer, or refused the token."""
     if error.status == 401:
-        return PreflightError(f"{error}; the token is not valid, or has expired")
+        return PreflightError(
+            f"{error}; the token (from --token-file, NIGHTKEEP_TOKEN or GITHUB_TOKEN, in that order) is not valid, "
+            "or has expired"
+        )
     return PreflightError(str(error))

@@ -79,8 +79,12 @@ class PullRequests:
         Returns the pull request, or None. Raises GitHubError; the pull request may then be as it was.
         """
         if found is None:
-            return self._open(describe(self._issue, "", ""), draft=True) if may_open else None
+            if not may_open:
+                return None
+            self._report(f"opening a draft pull request for {self._branch}")
+            return self._open(describe(self._issue, "", ""), draft=True)
         if not found.is_draft:
+            self._report(f"turning {found.url} into a draft")
             self._github.convert_to_draft(found.number)
         return found
 

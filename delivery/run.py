@@ -7,6 +7,7 @@ from pathlib import Path
 
 from delivery.branches import Continuation
 from delivery.claim import Claim
+from delivery.conventions import Conventions
 from delivery.delivery import Delivery
 from delivery.errors import GitHubError, PreflightError, Stage
 from delivery.failure import Failure, judge
@@ -35,27 +36,26 @@ class Run:
     github: GitHub
     launch: Launch
     origin: Origin
-    sessions: Sessions
     interruption: Interruption
     report: Callable[[str], None]
     redact: Redactor
     host: str
     continue_command: str
 
-    def execute(self) -> Outcome:
-        """Run to the end.
+    def execute(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
+        """Carry out `plan` to the end; every ending is an outcome.
 
-        Raises PreflightError or Interrupted when nothing was begun; any other ending is the outcome.
+        But for an issue that cannot be labelled: that raises PreflightError, with nothing begun.
         """
-        plan = self._plan()
-        claim = self._claim(plan)
-        outcome = self._publish(plan, self._work(plan))
+        claim = self._claim(plan, conventions)
+        outcome = self._publish(plan, self._work(plan, conventions, sessions))
         # A Continuation's branch was there before: something was made, though not by this Run.
         if outcome.preserved is Preserved.NOTHING_MADE and not isinstance(plan.choice, Continuation):
             claim.release()
         return outcome
 
-    def _plan(self) -> Plan:
+    def plan(self) -> Plan:
+        """Look whether the Run can start, and how. Raises PreflightError or Interrupted; changes nothing."""
         try:
             return preflight(self.github, self.launch, self.origin, self.url, self.base, self.report)
         except Interrupted:
@@ -65,8 +65,14 @@ class Run:
         except WorktreeError as error:
             raise PreflightError(str(error)) from error
 
-    def _claim(self, plan: Plan) -> Claim:
-        claim = Claim(self.github, plan.issue, self.report)
+    def _claim(self, plan: Plan, conventions: Conventions) -> Claim:
+        claim = Claim(
+            self.github,
+            plan.issue,
+            ready=conventions.ready_label,
+            in_progress=conventions.in_progress_label,
+            report=self.report,
+        )
         try:
             claim.make()
         except GitHubError as error:
@@ -74,7 +80,7 @@ class Run:
             raise PreflightError(f"issue #{self.url.number} could not be labelled: {error}") from error
         return claim
 
-    def _work(self, plan: Plan) -> Outcome:
+    def _work(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
         acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create
         try:
             worktree = acquire(
@@ -82,12 +88,15 @@ class Run:
             )
         except Exception as error:
             return self._without_worktree(plan, error)
-        self.report(f"working in {worktree.path} on {worktree.branch}, from origin's {plan.base}")
+        start = plan.branch if isinstance(plan.choice, Continuation) else plan.base
+        how = "going on from" if isinstance(plan.choice, Continuation) else "starting from"
+        self.report(f"working in {worktree.path} on {worktree.branch}, {how} origin's {start}")
         with worktree:
             delivery = Delivery(
                 plan=plan,
+                conventions=conventions,
                 worktree=worktree,
-                sessions=self.sessions,
+                sessions=sessions,
                 pull_requests=PullRequests(
                     self.github, plan.issue, base=plan.base, branch=plan.branch, report=self.report
                 ),
@@ -113,6 +122,8 @@ class Run:
             preserved=ending.preserved,
             places=ending.places,
             refs=ending.refs,
+            retained=ending.why if ending.kept else None,
+            worktree=ending.path,
         )
         if isinstance(ended, PullRequest):
             return replace(reached, pull_request=ended)
@@ -144,28 +155,29 @@ class Run:
 
     def _publish(self, plan: Plan, outcome: Outcome) -> Outcome:
         """Write the Failure note, or turn an earlier one into a short "resolved by"; trouble is only added."""
+        if outcome.result is not Result.DELIVERED:
+            outcome = replace(outcome, note=self._note(outcome))
         try:
-            if outcome.result is Result.DELIVERED:
-                self._resolve_notes(plan, outcome)
+            if outcome.note:
+                number = outcome.pull_request.number if outcome.pull_request else plan.issue.number
+                url = self.github.comment(number, note_marker(plan.branch), outcome.note)
+                self.report(f"the Failure note is at {url}")
             else:
-                self._write_note(plan, outcome)
+                self._resolve_notes(plan, outcome)
         except Exception as error:
             line = f"the Failure note could not be written: {error}"
             self.report(line)
             return replace(outcome, secondary=(*outcome.secondary, line))
         return outcome
 
-    def _write_note(self, plan: Plan, outcome: Outcome) -> None:
+    def _note(self, outcome: Outcome) -> str:
         facts = NoteFacts(
             moment=datetime.now(UTC),
             host=self.host,
             log_text=_end_of(outcome.session_log),
             continue_command=self.continue_command,
         )
-        number = outcome.pull_request.number if outcome.pull_request else plan.issue.number
-        note = self.redact(failure_note(outcome, facts))
-        url = self.github.comment(number, note_marker(plan.branch), note)
-        self.report(f"the Failure note is at {url}")
+        return self.redact(failure_note(outcome, facts))
 
     def _resolve_notes(self, plan: Plan, outcome: Outcome) -> None:
         if outcome.pull_request is None or outcome.run_id is None:

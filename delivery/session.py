@@ -1,6 +1,6 @@
 """What delivery asks of a session, and what it gets back. `runner` runs the processes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +20,7 @@ class SessionEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRequest:
-    """One session to run.
+    """One session to run, or one step: `argv` is its argument list, None for the agent's.
 
     `directory` is where the agent works. `private` is a directory that only this user can read, for the raw
     output until it is redacted. `environment` holds the variables of the agent's contract that delivery knows.
@@ -31,6 +31,7 @@ class SessionRequest:
     directory: Path
     private: Path
     environment: Mapping[str, str]
+    argv: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from delivery.outcome import Outcome, Result
+from delivery.outcome import Outcome
 
 # Written before anything else: what holds when the process is killed and can say no more.
 _AT_FIRST = {"outcome": "killed", "work-preserved": "machine"}
@@ -34,10 +34,11 @@ class WorkflowStep:
         )
         self._summarise(f"### Nightkeep did not begin\n\n{cause}\n")
 
-    def end(self, outcome: Outcome, summary: str, seconds: float) -> None:
-        """Set the outputs of a Run that ended, and write the summary (Markdown, redacted)."""
+    def end(self, outcome: Outcome, seconds: float) -> None:
+        """Set the outputs of a Run that ended, and write the summary."""
         self._set(step_outputs(outcome, seconds))
-        self._summarise(summary)
+        url = outcome.pull_request.url if outcome.pull_request else ""
+        self._summarise(outcome.note or f"### Nightkeep delivered\n\n{url}\n")
 
     def _set(self, outputs: Mapping[str, str]) -> None:
         if not self._output:
@@ -71,9 +72,7 @@ def step_outputs(outcome: Outcome, seconds: float) -> dict[str, str]:
     }
 
 
-def error_annotation(outcome: Outcome) -> str | None:
+def error_annotation(cause: str) -> str:
     """Return the workflow command that shows the cause of a failure on the job's page."""
-    if outcome.result is Result.DELIVERED:
-        return None
-    cause = (outcome.cause or "unknown").replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return f"::error title=Nightkeep could not finish this::{cause}"
+    text = cause.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return f"::error title=Nightkeep could not finish this::{text}"

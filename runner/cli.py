@@ -43,9 +43,9 @@ def run(
     context: typer.Context,
     issue_url: Annotated[str, typer.Argument(help="The issue, as https://github.com/OWNER/NAME/issues/7.")],
     agent: Annotated[
-        str,
+        str | None,
         typer.Option(help="The agent's command. Split as a shell would, run without one; the prompt comes on stdin."),
-    ],
+    ] = None,
     base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
     token_file: Annotated[
         Path | None,
@@ -59,7 +59,8 @@ def run(
     once everything in it is safe. When the Run fails, the work is pushed to the Issue branch, the pull request
     becomes a draft, and one comment says what went wrong, where the work is and how to go on.
     """
-    from runner.run_command import RunOptions, run_issue
+    from runner.run_command import run_issue
+    from runner.wiring import RunOptions
 
     options = RunOptions(issue_url=issue_url, agent=agent, base=base, token_file=token_file, as_json=as_json)
     raise typer.Exit(run_issue(options, context.obj))

@@ -34,6 +34,13 @@ class Progress:
             self._open_fence()
             self._write(f"\x1b[2m| {line}\x1b[0m" if self._dim else f"| {line}")
 
+    def command(self, line: str) -> None:
+        """Write a workflow command; outside of Actions nothing."""
+        with self._lock:
+            self._close_fence()
+            if self._on_actions:
+                self._write(line)
+
     def close(self) -> None:
         """End what is open."""
         with self._lock:

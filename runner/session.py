@@ -38,11 +38,13 @@ _MARKER = "NIGHTKEEP_RUN"
 class SessionLimits:
     """Limits of one session: seconds, and bytes for `output`.
 
-    `wall` is for the whole session, `idle` for a time without output. `grace` is how long each signal of the stop
-    sequence (INT, TERM, KILL) has, `interrupted_grace` the same after a recorded interruption.
+    `wall` is for the whole session, `step` for setup or verify, `idle` for a time without output. `grace` is how
+    long each signal of the stop sequence (INT, TERM, KILL) has, `interrupted_grace` the same after a recorded
+    interruption.
     """
 
     wall: float = 7200
+    step: float = 600
     idle: float = 900
     output: int = 200_000_000
     grace: float = 10
@@ -87,7 +89,7 @@ class AgentSessions:
         """
         log = self._logs / f"{self._log_stem}-{request.kind}.log"
         if self._interruption.recorded is not None:
-            return self._not_run(Report(end=SessionEnd.INTERRUPTED), log)
+            return self._not_run(request, Report(end=SessionEnd.INTERRUPTED), log)
         with ExitStack() as stack:
             try:
                 files = stack.enter_context(exchange(request.prompt))
@@ -95,12 +97,12 @@ class AgentSessions:
                 follower = stack.enter_context(self._follower(spool.path, log))
                 supervisor = stack.enter_context(_Supervisor(self._environment, spool.path))
             except (OSError, ValueError) as error:
-                return self._not_run(Report(end=SessionEnd.NOT_STARTED, trouble=str(error)), log)
+                return self._not_run(request, Report(end=SessionEnd.NOT_STARTED, trouble=str(error)), log)
             report = self._attend(supervisor, follower, self._orders(request, files, spool.path))
             report = report or self._clean_up_after(supervisor, request, spool.path)
             follower.finish(lambda: self._patience(_LAST_OUTPUT))
             spool.keep = not follower.complete
-            return self._result(report, follower, files)
+            return self._result(request, report, follower, files)
 
     def _follower(self, spool: Path, log: Path) -> Follower:
         return Follower(spool, log, redact=self._redact, progress=self._progress, cap=self._limits.output)
@@ -112,12 +114,12 @@ class AgentSessions:
             "NIGHTKEEP_SESSION": request.kind,
         }
         return Orders(
-            argv=self._argv,
+            argv=self._argv if request.argv is None else list(request.argv),
             directory=str(request.directory),
             environment=self._environment | dict(request.environment) | contract,
             prompt=str(files.prompt),
             spool=str(spool),
-            wall=self._limits.wall,
+            wall=self._wall(request),
             idle=self._limits.idle,
             output=self._limits.output,
             grace=self._limits.grace,
@@ -127,7 +129,7 @@ class AgentSessions:
     def _attend(self, supervisor: "_Supervisor", follower: Follower, orders: Orders) -> Report | None:
         """Follow the session until the supervisor answers; None when it does not."""
         limits = self._limits
-        deadline = time.monotonic() + limits.wall + _stop_time(limits.grace)
+        deadline = time.monotonic() + orders.wall + _stop_time(limits.grace)
         supervisor.send(json.dumps(asdict(orders)))
         stopping = False
         more = False
@@ -155,10 +157,13 @@ class AgentSessions:
     def _patience(self, seconds: float) -> float:
         return seconds if self._interruption.recorded is None else self._limits.interrupted_grace
 
-    def _result(self, report: Report, follower: Follower, files: Exchange) -> SessionResult:
+    def _wall(self, request: SessionRequest) -> float:
+        return self._limits.wall if request.argv is None else self._limits.step
+
+    def _result(self, request: SessionRequest, report: Report, follower: Follower, files: Exchange) -> SessionResult:
         return SessionResult(
             end=SessionEnd(report.end),
-            cause=self._cause(report),
+            cause=self._cause(request, report),
             status=report.status,
             final_text=self._redact(follower.final_text()),
             pull_request_text=self._redact(files.pull_request_text()),
@@ -166,10 +171,10 @@ class AgentSessions:
             survivors=tuple(report.survivors),
         )
 
-    def _not_run(self, report: Report, log: Path) -> SessionResult:
+    def _not_run(self, request: SessionRequest, report: Report, log: Path) -> SessionResult:
         return SessionResult(
             end=SessionEnd(report.end),
-            cause=self._cause(report),
+            cause=self._cause(request, report),
             status=None,
             final_text="",
             pull_request_text="",
@@ -177,36 +182,37 @@ class AgentSessions:
             survivors=(),
         )
 
-    def _cause(self, report: Report) -> str | None:
-        cause = _cause(report, self._limits, self._interruption.recorded)
+    def _cause(self, request: SessionRequest, report: Report) -> str | None:
+        who = "the agent" if request.argv is None else request.kind
+        cause = _cause(report, who, self._wall(request), self._limits, self._interruption.recorded)
         return None if cause is None else self._redact(cause)
 
 
-def _cause(report: Report, limits: SessionLimits, recorded: signal.Signals | None) -> str | None:
+def _cause(report: Report, who: str, wall: float, limits: SessionLimits, recorded: signal.Signals | None) -> str | None:
     match SessionEnd(report.end):
         case SessionEnd.EXITED:
-            return report.trouble or _exit_cause(report.status)
+            return report.trouble or _exit_cause(who, report.status)
         case SessionEnd.TIME_LIMIT:
-            return f"the agent ran longer than {_duration(limits.wall)} and was stopped"
+            return f"{who} ran longer than {_duration(wall)} and was stopped"
         case SessionEnd.IDLE_LIMIT:
-            return f"the agent printed nothing for {_duration(limits.idle)} and was stopped"
+            return f"{who} printed nothing for {_duration(limits.idle)} and was stopped"
         case SessionEnd.OUTPUT_LIMIT:
-            return f"the agent printed more than {limits.output / 1e6:g} MB and was stopped"
+            return f"{who} printed more than {limits.output / 1e6:g} MB and was stopped"
         case SessionEnd.INTERRUPTED:
             return f"interrupted by {recorded.name}" if recorded else "the session's supervisor was told to stop"
         case SessionEnd.NOT_STARTED:
-            return f"the agent could not be started: {report.trouble}"
+            return f"{who} could not be started: {report.trouble}"
 
 
-def _exit_cause(status: int | None) -> str | None:
+def _exit_cause(who: str, status: int | None) -> str | None:
     if status is None:
-        return "the agent could not be stopped"
+        return f"{who} could not be stopped"
     if status >= 0:
-        return f"the agent exited {status}" if status else None
+        return f"{who} exited {status}" if status else None
     try:
-        return f"the agent was killed by {signal.Signals(-status).name}"
+        return f"{who} was killed by {signal.Signals(-status).name}"
     except ValueError:  # a real-time signal
-        return f"the agent was killed by signal {-status}"
+        return f"{who} was killed by signal {-status}"
 
 
 def _duration(seconds: float) -> str:

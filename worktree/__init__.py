@@ -7,9 +7,10 @@ from worktree.interruption import Interruption
 from worktree.launch import Launch
 from worktree.redaction import Redactor, secrets_in
 from worktree.remote import Fence, Origin, RefUpdate
-from worktree.worktree import Worktree
+from worktree.worktree import CommitRule, Worktree
 
 __all__ = [
+    "CommitRule",
     "Ending",
     "Fence",
     "GitError",

@@ -61,14 +61,14 @@ def _record(launch: Launch, base: str, branch: str, pinned: str, pinned_base: st
         base=base,
         branch=branch,
         made_branch=made_branch,
-        path=_free_path(launch.top, branch),
+        path=_free_path(launch, branch),
         pinned=pinned,
         pinned_base=pinned_base,
     )
 
 
-def _free_path(top: Path, branch: str) -> Path:
-    wanted = top.with_name(f"{top.name}-{branch.replace('/', '-')}")
+def _free_path(launch: Launch, branch: str) -> Path:
+    wanted = launch.worktrees / f"{launch.top.name}-{branch.replace('/', '-')}"
     number = 1
     path = wanted
     while path.exists() or path.is_symlink():

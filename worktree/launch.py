@@ -1,14 +1,14 @@
 """The Launch directory: the clone that a run is started from, and never worked in."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from worktree.configuration import read_configuration
 from worktree.errors import GitError, LaunchError
 from worktree.git import Git, Limits
 from worktree.interruption import Interruption
-from worktree.record import read_records
+from worktree.record import RunRecord, read_records
 from worktree.redaction import Redactor
 from worktree.remote import Origin, Remote, pinned_settings
 
@@ -20,13 +20,15 @@ class Launch:
     """A clone as it stood when it was opened.
 
     `directory` is what the user named, `top` the top level of its checkout, `common` the git directory that all
-    its worktrees share. `configuration` holds (scope, key, value) in git's order, `refs` each ref's object id.
-    `checked_out` is the branch of that checkout, None when HEAD is detached or has no commit yet.
+    its worktrees share, `worktrees` the directory that worktrees are made in. `configuration` holds (scope, key,
+    value) in git's order, `refs` each ref's object id. `checked_out` is the branch of that checkout, None when HEAD
+    is detached or has no commit yet.
     """
 
     directory: Path
     top: Path
     common: Path
+    worktrees: Path
     git: Git
     configuration: tuple[tuple[str, str, str], ...]
     refs: Mapping[str, str]
@@ -57,6 +59,7 @@ class Launch:
             directory=directory,
             top=top,
             common=common,
+            worktrees=top.parent,
             # The directory is named outright, so that nothing an agent does to `core.bare` or `core.worktree` matters.
             git=Git(
                 directory=common,
@@ -70,6 +73,10 @@ class Launch:
             refs={ref: oid for oid, ref in (row[1:].split(" ", 1) for row in listed)},
             checked_out=heads[0].removeprefix("refs/heads/") if heads else None,
         )
+
+    def limited(self, limits: Limits) -> "Launch":
+        """Return the same clone with other limits for what is done from it."""
+        return replace(self, git=replace(self.git, limits=limits))
 
     @property
     def origin_url(self) -> str | None:
@@ -102,13 +109,9 @@ class Launch:
         `on_origin` is the commit that origin holds, None for a branch that is not there. A local branch that
         equals origin's can be worked on; any other is a person's, and never reset.
         """
-        held = [record for record in read_records(self.common) if record.branch == branch and record.path.exists()]
-        if held:
-            return (
-                f"{branch} is checked out in {held[0].path} by run {held[0].run_id} (process {held[0].pid} on "
-                f"{held[0].host}); wait for its end. If it has ended, take what you need from there, remove it (git "
-                f"worktree remove --force --force {held[0].path}; git branch -D {branch}), then run again"
-            )
+        for record in read_records(self.common):
+            if record.branch == branch and record.path.exists():
+                return _taken(record)
         local = self.refs.get(f"refs/heads/{branch}")
         if local in (None, on_origin):
             return None
@@ -117,6 +120,15 @@ class Launch:
             f"the local branch {branch} in {self.top} {how}; push it, rename it (git branch -m {branch} NAME) "
             f"or delete it (git branch -D {branch}), then run again"
         )
+
+    def read_file(self, commit: str, path: str) -> str | None:
+        """Return the text of a file as a commit has it, None when it has none there. Raises UnicodeDecodeError."""
+        asked = f"{commit}:{path}\n".encode()
+        answer = self.git.run("cat-file", "--batch", stdin=asked).stdout
+        header, _, content = answer.partition(b"\n")
+        # "<object id> blob <size>", or "<what was asked> missing"
+        words = header.split(b" ")
+        return content[: int(words[2])].decode() if len(words) == 3 and words[1] == b"blob" else None
 
     def _own_url(self) -> str:
         if self.origin_url is None:
@@ -127,6 +139,18 @@ class Launch:
 
     def _value(self, key: str) -> str | None:
         return next((value for _, name, value in self.configuration if name == key), None)
+
+
+def _taken(record: RunRecord) -> str:
+    where = f"{record.branch} is checked out in {record.path} by run {record.run_id}"
+    if record.owner_may_live():
+        return f"{where}, process {record.pid} on {record.host}; wait for its end, or work on another issue"
+    kept = f"{record.branch}-kept"
+    return (
+        f"{where}, which has ended and kept it. See what it holds (git -C {record.path} status --ignored), bring its "
+        f"commits to safety (git push origin {record.branch}:refs/heads/{kept}), take the files you need, then remove "
+        f"it: git worktree remove --force --force {record.path} && git branch -D {record.branch}"
+    )
 
 
 def _places(here: Git) -> tuple[Path, Path]:

@@ -13,6 +13,7 @@ import socket
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 
@@ -31,6 +32,15 @@ class RunRecord(BaseModel):
     path: Path
     pinned: str
     pinned_base: str
+
+    def owner_may_live(self) -> bool:
+        """Whether the process that made the record may still run; another machine's always may."""
+        if self.host != host_name():
+            return True
+        try:
+            return psutil.Process(self.pid).create_time() <= self.started.timestamp()
+        except psutil.NoSuchProcess:
+            return False
 
 
 class RecordDirectory:

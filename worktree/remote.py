@@ -69,7 +69,7 @@ class Remote:
 
     def read(self, *refs: str) -> dict[str, str]:
         """Return the object ids that origin holds now at those full ref names (`*` matches any part)."""
-        with self._workplace() as git:
+        with self._workplace() as (git, _):
             listed = self._run(git, "ls-remote", "--refs", "--", self.url, *refs).text
         rows = (line.split("\t", 1) for line in listed.splitlines())
         return {ref: oid for oid, ref in rows}
@@ -77,14 +77,14 @@ class Remote:
     def fetch(self, *branches: str) -> dict[str, str]:
         """Fetch those branches' commits into the Launch repository's objects; return their ids. Moves no ref."""
         heads = [f"refs/heads/{branch}" for branch in branches]
-        with self._workplace() as git:
+        with self._workplace() as (git, directory):
             self._run(
                 git,
                 *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
                 *("--", self.url, *(f"+{head}:{head}" for head in heads)),
                 limit=git.limits.push,
             )
-            fetched = {branch: _read_ref(git.directory, head) for branch, head in zip(branches, heads, strict=True)}
+            fetched = {branch: _read_ref(directory, head) for branch, head in zip(branches, heads, strict=True)}
         self.known.update(fetched.values())
         return fetched
 
@@ -94,7 +94,7 @@ class Remote:
         Never by force, without hooks, within the push deadline. A push whose answer was lost counts when origin
         holds the new ids. Raises GitError with what the server said.
         """
-        with self._workplace() as git:
+        with self._workplace() as (git, _):
             try:
                 self._run(git, *_push_arguments(self.url, updates), limit=git.limits.push)
             except GitError as refused:
@@ -126,7 +126,7 @@ class Remote:
             return shielded.run(*arguments, limit=limit, pass_fds=(source,))
 
     @contextmanager
-    def _workplace(self) -> Iterator[Git]:
+    def _workplace(self) -> Iterator[tuple[Git, Path]]:
         with tempfile.TemporaryDirectory(prefix="nightkeep-git-") as name:
             directory = Path(name)
             (directory / "objects").mkdir()
@@ -137,8 +137,8 @@ class Remote:
             shallow = self.common / "shallow"
             if shallow.exists():
                 (directory / "shallow").write_bytes(shallow.read_bytes())
-            yield Git(
-                directory=directory,
+            git = Git(
+                directory=self.common,
                 interruption=self.git.interruption,
                 redact=self.git.redact,
                 limits=self.git.limits,
@@ -147,6 +147,7 @@ class Remote:
                 finishing=self.git.finishing,
                 sweep=self.git.sweep,
             )
+            yield git, directory
 
 
 def pinned_settings(configuration: Sequence[tuple[str, str, str]], origin: Origin) -> tuple[tuple[str, str], ...]:

@@ -1,5 +1,6 @@
 """A git worktree that an agent may do anything in."""
 
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +18,14 @@ from worktree.preservation import preserve
 from worktree.remote import Fence, Origin, RefUpdate
 from worktree.rescue import keep_snapshot, publish_snapshot
 from worktree.state import read_state, why_unsettled
+
+
+class CommitRule(StrEnum):
+    """What becomes of uncommitted work: AUTO commits it for a session that made no commit."""
+
+    AUTO = "auto"
+    ALL = "all"
+    NEVER = "never"
 
 
 class Worktree:
@@ -136,13 +145,13 @@ class Worktree:
         self._checkout.push("Issue branch", RefUpdate(self._checkout.branch_ref, head))
         return head
 
-    def settle(self, subject: str) -> tuple[str, ...]:
+    def settle(self, subject: str, rule: CommitRule = CommitRule.AUTO) -> tuple[str, ...]:
         """After a session that ended well, account for uncommitted work.
 
-        A session that made no commit gets one of everything it left, with that subject. Left-overs of one that did
-        are no part of the branch: they go into a snapshot on origin. Returns the paths that are in no commit of the
-        branch. Raises UnsettledError when HEAD is not on the Issue branch, or a git operation or a conflict is
-        unfinished; GitError otherwise.
+        By default a session that made no commit gets one of everything it left, with that subject, and left-overs
+        of one that did are no part of the branch: they go into a snapshot on origin. `rule` can have everything
+        committed, or nothing. Returns the paths that are in no commit of the branch. Raises UnsettledError when HEAD
+        is not on the Issue branch, or a git operation or a conflict is unfinished; GitError otherwise.
         """
         self._checkout = checkout = self._checkout.disarmed()
         state = read_state(checkout.git, checkout.admin)
@@ -151,10 +160,10 @@ class Worktree:
             raise UnsettledError(f"the session left {unsettled}; nothing is guessed")
         listing = list_files(checkout.git, checkout.path)
         left = sorted(listing.changed | listing.untracked)
-        silent = state.head == self._settled
-        if state.index_only or (left and not silent):
+        commits = rule is CommitRule.ALL or (rule is CommitRule.AUTO and state.head == self._settled)
+        if state.index_only or (left and not commits):
             publish_snapshot(checkout, keep_snapshot(checkout, state))
-        if silent:
+        if commits:
             left = self._commit_everything(listing, subject)
         self._settled = self.head()
         return tuple(left)

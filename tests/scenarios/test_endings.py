@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from delivery.conventions import Conventions
 from delivery.errors import PolicyRefusal
 from delivery.errors import Stage as RunStage
 from delivery.failure import fail
@@ -55,6 +56,7 @@ def test_a_policy_refusal(stage: Stage, *, interrupted: bool) -> None:
                 PolicyRefusal("one more review is needed", RunStage.PULL_REQUEST),
                 stage=RunStage.PULL_REQUEST,
                 pull_requests=pulls,
+                opens_draft=True,
                 interruption=interruption,
                 report=said.append,
             )
@@ -97,19 +99,19 @@ def test_a_bug_of_ours_keeps_the_work(stage: Stage) -> None:
     url = IssueUrl.parse(stage.url(number))
     assert url is not None
     with door(stage) as github:
-        outcome = Run(
+        run = Run(
             url=url,
             base=None,
             github=github,
             launch=Launch.open(stage.clone, interruption=interruption),
             origin=Origin(url.clone_url, WRITER),
-            sessions=BuggySessions(),
             interruption=interruption,
             report=said.append,
             redact=Redactor([WRITER]),
             host="here",
             continue_command="nightkeep run",
-        ).execute()
+        )
+        outcome = run.execute(run.plan(), Conventions(), BuggySessions())
     assert (outcome.result, exit_code(outcome)) == (Result.BUG, 70), said
     assert outcome.cause == "a bug in Nightkeep: UnexpectedError: boom\nand more"
     assert stage.subject("issue-1") == "nightkeep: failed run (a bug in Nightkeep: UnexpectedError: boom)"

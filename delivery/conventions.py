@@ -1,0 +1,23 @@
+"""How Runs are done in a repository: what its configuration says about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from delivery.prompt import Instructions
+from worktree import CommitRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conventions:
+    """`setup` and `verify` are argument lists, run before and after the agent, None for none of them.
+
+    `opens_draft` says whether a Failed run with work on origin and no pull request opens one.
+    """
+
+    instructions: Instructions = field(default_factory=Instructions)
+    setup: Sequence[str] | None = None
+    verify: Sequence[str] | None = None
+    commit: CommitRule = CommitRule.AUTO
+    opens_draft: bool = True
+    ready_label: str = "ready-for-agent"
+    in_progress_label: str = "in-progress"

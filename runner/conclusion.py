@@ -1,0 +1,81 @@
+"""How a Run that ended, or did not begin, is told: to a person, to a program, to a workflow."""
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from delivery.outcome import Outcome, Result
+from runner.actions import WorkflowStep, error_annotation
+from runner.exit_codes import exit_code
+from runner.progress import Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """Tells one ending on every channel; each method returns the exit status."""
+
+    progress: Progress
+    step: WorkflowStep
+    as_json: bool
+    began: float = field(default_factory=time.monotonic)
+
+    def not_begun(self, why: str, status: int) -> int:
+        """Tell that nothing was begun."""
+        self.progress.say(why)
+        self.progress.say("nothing was begun or claimed")
+        self.progress.command(error_annotation(why))
+        self.step.not_begun(why, self._seconds())
+        if self.as_json:
+            _print(json.dumps({"result": "not-begun", "exit_code": int(status), "cause": why}))
+        return status
+
+    def ended(self, outcome: Outcome) -> int:
+        """Tell how a Run ended."""
+        url = outcome.pull_request.url if outcome.pull_request else None
+        for line in _lines(outcome, url):
+            self.progress.say(line)
+        if outcome.result is not Result.DELIVERED:
+            self.progress.command(error_annotation(outcome.cause or "unknown"))
+        self.step.end(outcome, self._seconds())
+        if self.as_json:
+            _print(json.dumps(as_document(outcome), indent=2))
+        elif url:
+            _print(url)
+        return exit_code(outcome)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self.began
+
+
+def _lines(outcome: Outcome, url: str | None) -> list[str]:
+    delivered = outcome.result is Result.DELIVERED
+    first = f"{url} is ready for review" if delivered else f"failed: {outcome.cause}"
+    places = [f"{what}: {where}" for what, where in outcome.places]
+    log = [f"Session log: {outcome.session_log}"] if outcome.session_log else []
+    return [first, *places, *log]
+
+
+def _print(text: str) -> None:
+    with suppress(OSError):  # a reader that went away changes nothing about how the Run ended
+        print(text, flush=True)  # noqa: T201 - the only two things that go to standard output
+
+
+def as_document(outcome: Outcome) -> dict[str, object]:
+    """Return the outcome as `--json` prints it."""
+    return {
+        "result": outcome.result,
+        "exit_code": int(exit_code(outcome)),
+        "issue": outcome.issue_url,
+        "pull_request": outcome.pull_request.url if outcome.pull_request else None,
+        "base": outcome.base,
+        "branch": outcome.branch,
+        "cause": outcome.cause,
+        "stage": outcome.stage,
+        "secondary": list(outcome.secondary),
+        "preserved": outcome.preserved,
+        "places": [{"what": what, "where": where} for what, where in outcome.places],
+        "session_log": str(outcome.session_log) if outcome.session_log else None,
+        "run": outcome.run_id,
+        "interrupted_by": outcome.interruption.name if outcome.interruption else None,
+    }

@@ -1,0 +1,37 @@
+"""The signals that ask a command to stop."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from worktree import Interruption
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def recorded_signals() -> Iterator[Interruption]:
+    """Record SIGINT, SIGTERM and SIGHUP instead of dying of them, while the block runs."""
+    interruption = Interruption()
+
+    def record(signum: int, _frame: object) -> None:
+        said = (
+            "stopping the agent, then keeping its work" if interruption.recorded is None else "still keeping the work"
+        )
+        interruption.record(signum)
+        # Written past all buffers: a handler may run while the stream is in use. Whoever read it may be gone, and then
+        # what the signal has interrupted must not get an error out of nowhere.
+        with suppress(OSError):
+            os.write(2, f"nightkeep: {signal.Signals(signum).name}: {said}; please wait\n".encode())
+
+    earlier: dict[signal.Signals, Callable[..., object] | int | None] = {}
+    for signum in _SIGNALS:
+        # `nohup` says so by ignoring it. An ignored SIGINT says only that a shell started us in the background.
+        if signum is not signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
+            earlier[signum] = signal.signal(signum, record)
+    try:
+        yield interruption
+    finally:
+        for signum, handler in earlier.items():
+            signal.signal(signum, handler)

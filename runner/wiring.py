@@ -1,0 +1,306 @@
+"""What a Run is made of, put together from what the user gave."""
+
+import os
+import re
+import shlex
+import shutil
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from platformdirs import user_config_path, user_state_path
+
+from delivery.conventions import Conventions
+from delivery.errors import PreflightError
+from delivery.github import GitHub
+from delivery.issue_url import IssueUrl
+from delivery.preflight import Plan
+from delivery.prompt import Instructions
+from delivery.run import Run
+from delivery.session import Sessions
+from runner.environment import agent_environment
+from runner.processes import become_subreaper
+from runner.progress import Progress
+from runner.session import AgentSessions, SessionLimits
+from runner.settings import LoadedSettings, PromptReplacement, Settings, SettingsError, is_trusted, load_settings
+from runner.strays import stop_strays
+from runner.token import choose_token, close_to_other_processes
+from worktree import (
+    CommitRule,
+    GitError,
+    Interrupted,
+    Interruption,
+    Launch,
+    LaunchError,
+    Limits,
+    Origin,
+    Redactor,
+    secrets_in,
+)
+
+REPOSITORY_FILE = ".github/nightkeep.yml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the user asked for, as typed; None for what was left out."""
+
+    issue_url: str
+    agent: str | None
+    base: str | None
+    token_file: Path | None
+    as_json: bool
+
+    def flags(self) -> dict[str, object]:
+        """Return what was given as settings, by their names."""
+        return {"agent": self.agent, "token-file": self.token_file}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """One command's parts: what is the machine's is settled, what is the repository's is read once there is a plan."""
+
+    url: IssueUrl
+    options: RunOptions
+    machine: LoadedSettings
+    redact: Redactor
+    launch: Launch
+    run: Run
+    progress: Progress
+    interruption: Interruption
+
+    def settings(self, plan: Plan) -> Settings:
+        """Return the settings for this repository, its own file included where it is trusted."""
+        text = self._repository_text(plan)
+        host = urlsplit(self.url.server).netloc
+        named = self.url.repository if host == "github.com" else f"{host}/{self.url.repository}"
+        loaded = _load(
+            self.options,
+            repository_text=text,
+            repository_name=named,
+            base=plan.base,
+            trusted=_is_trusted(self.url, host, self.machine.settings),
+        )
+        for notice in loaded.notices:
+            self.progress.say(notice)
+        return loaded.settings
+
+    def limited_run(self, settings: Settings) -> Run:
+        """Return the Run with the settings' limits on git."""
+        return replace(self.run, launch=self.launch.limited(_git_limits(settings)))
+
+    def sessions(self, settings: Settings) -> Sessions:
+        """Return what runs the agent; raises PreflightError when there is none."""
+        directory = settings.logs.directory or user_state_path("nightkeep") / "logs"
+        limits = settings.limits
+        return AgentSessions(
+            _agent_argv(settings.agent, self.launch.directory),
+            environment=agent_environment(os.environ, self.launch),
+            logs=directory / self.url.owner / self.url.name,
+            log_stem=f"{self.url.number}-{datetime.now().astimezone():%Y%m%dT%H%M%S%z}",
+            limits=SessionLimits(
+                wall=limits.session, step=limits.step, idle=limits.idle, output=limits.output, grace=limits.stop_grace
+            ),
+            interruption=self.interruption,
+            redact=self.redact,
+            progress=self.progress.agent,
+        )
+
+    def _repository_text(self, plan: Plan) -> str | None:
+        try:
+            return self.launch.read_file(plan.base_commit, REPOSITORY_FILE)
+        except UnicodeDecodeError as error:
+            raise PreflightError(f"{REPOSITORY_FILE} on {plan.base} is not UTF-8: {error}") from error
+
+
+def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, interruption: Interruption) -> Wiring:
+    """Put a command together; raises PreflightError, LaunchError or Interrupted. Changes nothing but this process."""
+    url = _issue_url(options.issue_url)
+    if shutil.which("git") is None:
+        raise PreflightError("git was not found on PATH; install it (2.38 or newer)")
+    directory = _launch_directory()
+    machine = _load(options, repository_text=None, repository_name=url.repository, base="", trusted=False)
+    if machine.settings.agent is not None:
+        _agent_argv(machine.settings.agent, directory)
+    token = _token(machine.settings.token_file, held)
+    close_to_other_processes()
+    become_subreaper()
+    redact = Redactor([token, *held.values(), *secrets_in(os.environ)])
+    launch = _launch(directory, url, machine.settings, interruption, redact)
+
+    def report(line: str) -> None:
+        progress.say(redact(line))
+
+    run = Run(
+        url=url,
+        base=options.base,
+        github=GitHub(
+            api_url=_api_url(url), token=token, repository=url.repository, interruption=interruption, report=report
+        ),
+        launch=launch,
+        origin=Origin(url.clone_url, token),
+        interruption=interruption,
+        report=report,
+        redact=redact,
+        host=socket.gethostname() or "unknown",
+        continue_command=redact(_continue_command(options, url)),
+    )
+    return Wiring(
+        url=url,
+        options=options,
+        machine=machine,
+        redact=redact,
+        launch=launch,
+        run=run,
+        progress=progress,
+        interruption=interruption,
+    )
+
+
+def conventions(settings: Settings) -> Conventions:
+    """Return what the settings say about how Runs are done."""
+    prompt = settings.prompt
+    instructions = (
+        Instructions(prompt.replace, replace=True)
+        if isinstance(prompt, PromptReplacement)
+        else Instructions(prompt or "")
+    )
+    return Conventions(
+        instructions=instructions,
+        setup=_step_argv("setup", settings.setup),
+        verify=_step_argv("verify", settings.verify),
+        commit=CommitRule(settings.session.commit),
+        opens_draft=settings.failed_run.pull_request == "draft",
+        ready_label=settings.labels.ready,
+        in_progress_label=settings.labels.in_progress,
+    )
+
+
+def _agent_argv(command: str | None, directory: Path) -> list[str]:
+    """Split the agent's command and find its program; a relative one is looked up from where the command was typed."""
+    if command is None:
+        raise PreflightError(
+            f"no agent is named; give one by --agent 'COMMAND', NIGHTKEEP_AGENT, or `agent:` in {REPOSITORY_FILE}"
+        )
+    argv = _split("agent", command)
+    program = shutil.which(str(directory / argv[0]) if "/" in argv[0] else argv[0])
+    if program is None:
+        raise PreflightError(
+            f"the agent {argv[0]!r} was not found, or cannot be executed; name a program on PATH, or the path of one "
+            "that may be executed (chmod +x)"
+        )
+    return [str(directory / program), *argv[1:]]
+
+
+def _step_argv(what: str, command: str | None) -> list[str] | None:
+    # A step's program may be in the repository, so it is looked up when it runs, in the worktree.
+    return None if command is None else _split(what, command)
+
+
+def _split(what: str, command: str) -> list[str]:
+    try:
+        argv = shlex.split(command)
+    except ValueError as error:
+        raise PreflightError(f"the {what}'s command cannot be split into words: {error}: {command}") from error
+    if not argv:
+        raise PreflightError(f"the {what}'s command is empty")
+    return argv
+
+
+def _load(
+    options: RunOptions, *, repository_text: str | None, repository_name: str, base: str, trusted: bool
+) -> LoadedSettings:
+    try:
+        return load_settings(
+            repository_text=repository_text,
+            repository_name=repository_name,
+            base=base,
+            trusted=trusted,
+            user_file=user_config_path("nightkeep") / "config.yml",
+            environment=os.environ,
+            flags=options.flags(),
+        )
+    except SettingsError as error:
+        raise PreflightError(str(error)) from error
+
+
+def _is_trusted(url: IssueUrl, host: str, machine: Settings) -> bool:
+    """A workflow runs in its own repository by that repository's leave; elsewhere the user decides."""
+    in_workflow = os.environ.get("GITHUB_ACTIONS") == "true"
+    own = os.environ.get("GITHUB_REPOSITORY", "").lower() == url.repository.lower()
+    return (in_workflow and own) or is_trusted(url.repository, host, machine.trusted_repositories)
+
+
+def _git_limits(settings: Settings) -> Limits:
+    limits = settings.limits
+    return Limits(command=limits.git, push=limits.push, file=limits.file)
+
+
+def _launch(directory: Path, url: IssueUrl, machine: Settings, interruption: Interruption, redact: Redactor) -> Launch:
+    try:
+        opened = Launch.open(
+            directory,
+            interruption=interruption,
+            redact=redact,
+            limits=_git_limits(machine),
+            sweep=stop_strays,
+        )
+    except Interrupted:
+        raise
+    except LaunchError as error:
+        raise PreflightError(f"{error}; run this in a clone of it: git clone {url.clone_url}") from error
+    except GitError as error:
+        raise PreflightError(str(error)) from error
+    return replace(opened, worktrees=machine.worktrees.directory or opened.worktrees)
+
+
+def _launch_directory() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise PreflightError("the current directory is gone; run this in a clone of the repository") from error
+
+
+def _issue_url(text: str) -> IssueUrl:
+    url = IssueUrl.parse(text)
+    if url is None:
+        raise PreflightError(
+            f"{text!r} is not the URL of an issue; it looks like https://github.com/OWNER/NAME/issues/7"
+        )
+    server = os.environ.get("GITHUB_SERVER_URL", "").rstrip("/")
+    if server and server.lower() != url.server.lower():
+        raise PreflightError(f"{url} is not on the server that GITHUB_SERVER_URL names ({server})")
+    return url
+
+
+def _continue_command(options: RunOptions, url: IssueUrl) -> str:
+    given = (("--agent", options.agent), ("--base", options.base), ("--token-file", options.token_file))
+    typed = [word for name, value in given if value is not None for word in (name, str(value))]
+    return shlex.join(["nightkeep", "run", str(url), *typed])
+
+
+def _api_url(url: IssueUrl) -> str:
+    """Return the API's address: as Actions says, else where github.com and GitHub Enterprise have it."""
+    named = os.environ.get("GITHUB_API_URL", "").rstrip("/")
+    if named:
+        if urlsplit(named).scheme not in ("http", "https") or not urlsplit(named).hostname:
+            raise PreflightError(f"GITHUB_API_URL is no address: {named!r}; it looks like https://api.github.com")
+        return named
+    return "https://api.github.com" if urlsplit(url.server).hostname == "github.com" else f"{url.server}/api/v3"
+
+
+def _token(token_file: Path | None, held: Mapping[str, str]) -> str:
+    try:
+        token = choose_token(token_file, held)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PreflightError(f"the token file cannot be read: {error}") from error
+    if token is None:
+        if token_file is not None:
+            raise PreflightError(f"the token file {token_file} is empty")
+        raise PreflightError("there is no token; give one by --token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN")
+    if not re.fullmatch(r"[!-~]+", token):
+        raise PreflightError("what was given as the token is none: it must be one word of ASCII characters")
+    return token
