@@ -29,7 +29,14 @@ class Blocked:
     why: str
 
 
-Choice = Fresh | Continuation | Blocked
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The newest pull request of the issue's n-th branch must be known first."""
+
+    number: int
+
+
+Choice = Fresh | Continuation | Blocked | Look
 
 
 def branch_name(issue: int, number: int) -> str:
@@ -45,20 +52,20 @@ def branch_number(issue: int, branch: str) -> int | None:
     return int(match[1]) if match and match[1] != "1" else None
 
 
-def choose_branch(issue: int, on_origin: frozenset[int], newest: Mapping[int, PullRequest | None]) -> Choice | int:
+def choose_branch(issue: int, on_origin: frozenset[int], newest: Mapping[int, PullRequest | None]) -> Choice:
     """Choose the Issue branch: finished work is never reopened, unfinished work is gone on from.
 
     `on_origin` holds the numbers of the issue's branches there, `newest` the newest pull request from each branch
-    looked at so far (None: there is none). Returns the number of the next branch to look at where that is needed.
+    looked at so far (None: there is none).
     """
     number = max(on_origin | newest.keys(), default=1)
     if number not in newest:
-        return number
+        return Look(number)
     branch, pull_request = branch_name(issue, number), newest[number]
     if pull_request is None:
         return Continuation(branch, None) if number in on_origin else Fresh(branch)
     if not pull_request.is_open:
-        return number + 1
+        return Look(number + 1)
     if number in on_origin:
         return Continuation(branch, pull_request)
     return Blocked(

@@ -58,7 +58,7 @@ class Delivery:
         if left:
             self.report(f"left out of the pull request: {', '.join(left)}")
         if self.worktree.commits_beyond_base() == 0:
-            raise RunFailureError("the agent ended well, but nothing was made", Stage.COMMIT)
+            raise RunFailureError("the agent ended well, but nothing was made")
         self._run_step(Stage.VERIFY, self.conventions.verify)
         self.stage = Stage.PUSH
         self.report(f"pushing {self.worktree.branch}")
@@ -72,7 +72,7 @@ class Delivery:
 
     def _stop_if_interrupted(self) -> None:
         if self.interruption.recorded:
-            raise RunFailureError("interrupted", self.stage)
+            raise RunFailureError("interrupted")
 
     def _run_step(self, stage: Stage, argv: Sequence[str] | None) -> None:
         if argv is not None:
@@ -96,10 +96,10 @@ class Delivery:
     def _run(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionResult:
         self.session = ended = self.sessions.run(self._request(kind, prompt, argv))
         if ended.cause is not None:
-            raise RunFailureError(ended.cause, self.stage)
+            raise RunFailureError(ended.cause)
         if ended.survivors:
             left = ", ".join(ended.survivors)
-            raise RunFailureError(f"processes were left that could not be stopped: {left}", self.stage)
+            raise RunFailureError(f"processes were left that could not be stopped: {left}")
         return ended
 
     def _request(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionRequest:

@@ -13,7 +13,6 @@ class Stage(StrEnum):
     VERIFY = "verify"
     PUSH = "push"
     PULL_REQUEST = "pull-request"
-    NIGHTKEEP = "nightkeep"
 
 
 class DeliveryError(Exception):
@@ -25,11 +24,7 @@ class PreflightError(DeliveryError):
 
 
 class RunFailureError(DeliveryError):
-    """What makes a Run a Failed run: the cause in one sentence, and the stage it happened in."""
-
-    def __init__(self, cause: str, stage: Stage) -> None:
-        super().__init__(cause)
-        self.stage = stage
+    """What makes a Run a Failed run; its text is the cause, in one sentence."""
 
 
 class PolicyRefusal(RunFailureError):  # noqa: N818 - the name is the domain's

@@ -61,7 +61,7 @@ def judge(error: Exception, interruption: Interruption) -> tuple[Result, str]:
         return Result.FAILED, f"interrupted by {interruption.recorded.name}"
     if isinstance(error, PolicyRefusal):
         return Result.POLICY_REFUSAL, str(error)
-    if isinstance(error, (DeliveryError, WorktreeError)):
+    if isinstance(error, (DeliveryError, WorktreeError, OSError)):
         return Result.FAILED, str(error)
     return Result.BUG, f"a bug in Nightkeep: {type(error).__name__}: {error}"
 

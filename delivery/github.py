@@ -34,7 +34,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """An issue. `repository` is where it is now: it may have been transferred."""
+    """An issue; `url` is where it is now, which is elsewhere after a transfer."""
 
     number: int
     title: str
@@ -62,8 +62,10 @@ class PullRequest:
 class GitHub:
     """One repository on GitHub.
 
-    Reads are repeated after trouble that may pass. A write is repeated only after a look whether the lost one
-    happened. `report` is told of each wait; once `interruption` is recorded nothing is repeated. Raises GitHubError and its subclasses, whose class says whether trying again may help.
+    What may be done twice is repeated after trouble that may pass; what must happen once (a comment, a pull request)
+    is repeated only after a look whether the lost one happened. `report` is told of each wait; once `interruption`
+    is recorded nothing is repeated. Raises GitHubError and its subclasses, whose class says whether trying again may
+    help.
     """
 
     def __init__(

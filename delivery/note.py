@@ -17,7 +17,7 @@ _MOST_LINES = 12  # of places, and of what went wrong besides
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteFacts:
-    """What a Failure note says beyond the outcome: when, where, the log's end, how to continue, what was reported."""
+    """What a Failure note says beyond the outcome: when, on which host, the log's end, and how to continue."""
 
     moment: datetime
     host: str

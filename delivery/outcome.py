@@ -35,13 +35,13 @@ class Outcome:
     issue_url: str
     base: str
     branch: str
+    preserved: Preserved
     run_id: str | None = None
     pull_request: PullRequest | None = None
     cause: str | None = None
     stage: Stage | None = None
     secondary: tuple[str, ...] = ()
     session_log: Path | None = None
-    preserved: Preserved = Preserved.NOTHING_MADE
     places: tuple[tuple[str, str], ...] = ()
     refs: Mapping[str, str] = field(default_factory=dict)
     retained: str | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from delivery.branches import Blocked, Continuation, Fresh, branch_name, branch_number, choose_branch
+from delivery.branches import Blocked, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
 from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError
 from delivery.github import GitHub, Issue, PullRequest
 from delivery.issue_url import IssueUrl
@@ -110,8 +110,8 @@ def _open_issue(github: GitHub, url: IssueUrl) -> Issue:
 def _choose(github: GitHub, number: int, on_origin: frozenset[str]) -> Fresh | Continuation:
     numbers = frozenset(n for name in on_origin if (n := branch_number(number, name)) is not None)
     newest: dict[int, PullRequest | None] = {}
-    while isinstance(choice := choose_branch(number, numbers, newest), int):
-        newest[choice] = next(iter(github.pull_requests(branch_name(number, choice))), None)
+    while isinstance(choice := choose_branch(number, numbers, newest), Look):
+        newest[choice.number] = next(iter(github.pull_requests(branch_name(number, choice.number))), None)
     if isinstance(choice, Blocked):
         raise PreflightError(choice.why)
     return choice

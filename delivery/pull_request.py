@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from delivery.errors import RunFailureError, Stage
+from delivery.errors import GitHubError, RunFailureError
 from delivery.github import GitHub, Issue, PullRequest
 from delivery.text import one_line
 
@@ -86,7 +86,10 @@ class PullRequests:
         if not found.is_draft:
             self._report(f"turning {found.url} into a draft")
             self._github.convert_to_draft(found.number)
-        return found
+        seen = self._github.pull_request(found.number)
+        if seen.is_open and not seen.is_draft:
+            raise GitHubError(f"{seen.url} is still no draft", 0)
+        return seen
 
     def _open(self, description: Description, *, draft: bool) -> PullRequest:
         return self._github.open_pull_request(
@@ -95,4 +98,4 @@ class PullRequests:
 
     def _expect(self, holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an assertion
         if not holds:
-            raise RunFailureError(otherwise, Stage.PULL_REQUEST)
+            raise RunFailureError(otherwise)

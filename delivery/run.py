@@ -18,7 +18,17 @@ from delivery.outcome import Outcome, Result
 from delivery.preflight import Plan, preflight, unanswered
 from delivery.pull_request import PullRequests
 from delivery.session import Sessions
-from worktree import Interrupted, Interruption, Launch, Origin, Preserved, Redactor, Worktree, WorktreeError
+from worktree import (
+    AcquisitionError,
+    Interrupted,
+    Interruption,
+    Launch,
+    Origin,
+    Preserved,
+    Redactor,
+    Worktree,
+    WorktreeError,
+)
 
 _LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
 
@@ -140,7 +150,7 @@ class Run:
     def _without_worktree(self, plan: Plan, error: Exception) -> Outcome:
         result, cause = judge(error, self.interruption)
         self.report(f"failed in stage {Stage.WORKTREE}: {cause}")
-        left = tuple(getattr(error, "__notes__", ()))
+        left = isinstance(error, AcquisitionError) and error.left is not None
         return Outcome(
             result=result,
             issue_url=str(self.url),
@@ -148,7 +158,6 @@ class Run:
             branch=plan.branch,
             cause=cause,
             stage=Stage.WORKTREE,
-            secondary=left,
             preserved=Preserved.MACHINE if left else Preserved.NOTHING_MADE,
             interruption=self.interruption.recorded,
         )

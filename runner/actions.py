@@ -34,6 +34,10 @@ class WorkflowStep:
         )
         self._summarise(f"### Nightkeep did not begin\n\n{cause}\n")
 
+    def broken(self, cause: str, seconds: float) -> None:
+        """Set the outputs of a Run that ended by a bug outside of its Delivery: nobody knows what is where."""
+        self._set({**_AT_FIRST, "outcome": "bug", "failure-cause": cause, "duration-seconds": f"{seconds:.0f}"})
+
     def end(self, outcome: Outcome, seconds: float) -> None:
         """Set the outputs of a Run that ended, and write the summary."""
         self._set(step_outputs(outcome, seconds))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from delivery.outcome import Outcome, Result
 from runner.actions import WorkflowStep, error_annotation
-from runner.exit_codes import exit_code
+from runner.exit_codes import ExitCode, exit_code
 from runner.progress import Progress
 
 
@@ -29,6 +29,15 @@ class Conclusion:
         if self.as_json:
             _print(json.dumps({"result": "not-begun", "exit_code": int(status), "cause": why}))
         return status
+
+    def broken(self, cause: str) -> int:
+        """Tell that we broke outside of a Delivery; what was made is where the lines before this one say."""
+        self.progress.say(f"{cause}; please report it with the lines above")
+        self.progress.command(error_annotation(cause))
+        self.step.broken(cause, self._seconds())
+        if self.as_json:
+            _print(json.dumps({"result": Result.BUG, "exit_code": int(ExitCode.BUG), "cause": cause}))
+        return ExitCode.BUG
 
     def ended(self, outcome: Outcome) -> int:
         """Tell how a Run ended."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # psutil takes 30 ms to import, and a session that leaves not
 # How long after SIGKILL a process may take to go, in seconds; what stays longer hangs in the kernel.
 KILL_WAIT = 5.0
 _PAUSE = 0.03
+_STRAY_GRACE = 1.0  # seconds between SIGTERM and SIGKILL for what nobody waits for
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
@@ -61,10 +62,18 @@ def reap(own: "Popen[bytes] | None" = None) -> bool:
             os.waitpid(ended.si_pid, os.WNOHANG)
 
 
+def stop_strays() -> tuple[str, ...]:
+    """Stop every process below this one, and return the names of those that cannot be stopped.
+
+    Only while nothing runs here that is wanted: no session, no git command. Costs next to nothing when there is none.
+    """
+    return stop(descendants, (signal.SIGTERM, signal.SIGKILL), lambda: _STRAY_GRACE)
+
+
 def stop(
     find: Callable[[], Sequence["Process"]], signals: Sequence[signal.Signals], grace: Callable[[], float]
 ) -> tuple[str, ...]:
-    """Send each of `signals` to all that `find` finds, and return who is left after the last, as "pid 7 (name)".
+    """Send each of `signals` to all that `find` finds, and return who is left after the last, as "process 7 (name)".
 
     `find` is asked again all the time, so that what is started meanwhile gets the signal too; it returns nothing
     only when nobody is left. `grace` is the time in seconds that each signal but SIGKILL has to work; it may
@@ -85,7 +94,7 @@ def describe(processes: Sequence["Process"]) -> tuple[str, ...]:
     names = []
     for process in processes:
         with suppress(psutil.NoSuchProcess):
-            names.append(f"pid {process.pid} ({process.name()})")
+            names.append(f"process {process.pid} ({process.name()})")
     return tuple(names)
 
 

@@ -10,9 +10,9 @@ from delivery.outcome import Outcome
 from runner.actions import WorkflowStep
 from runner.conclusion import Conclusion
 from runner.exit_codes import ExitCode, signal_exit_code
+from runner.processes import stop_strays
 from runner.progress import Progress
 from runner.signals import recorded_signals
-from runner.strays import stop_strays
 from runner.wiring import RunOptions, conventions, wire
 from worktree import Interrupted, Interruption, LaunchError, Redactor, secrets_in
 
@@ -34,8 +34,7 @@ def run_issue(options: RunOptions, held: Mapping[str, str]) -> int:
             return conclusion.not_begun("interrupted", signal_exit_code(interruption.recorded))
         except Exception as error:
             traceback.print_exc()
-            progress.say(f"a bug in Nightkeep: {type(error).__name__}: {error}; please report it with the lines above")
-            return ExitCode.BUG
+            return conclusion.broken(redact(f"a bug in Nightkeep: {type(error).__name__}: {error}"))
         finally:
             progress.close()
 

@@ -16,9 +16,8 @@ def recorded_signals() -> Iterator[Interruption]:
     interruption = Interruption()
 
     def record(signum: int, _frame: object) -> None:
-        said = (
-            "stopping the agent, then keeping its work" if interruption.recorded is None else "still keeping the work"
-        )
+        first = interruption.recorded is None
+        said = "stopping the agent, then keeping its work" if first else "still keeping the work"
         interruption.record(signum)
         # Written past all buffers: a handler may run while the stream is in use. Whoever read it may be gone, and then
         # what the signal has interrupted must not get an error out of nowhere.

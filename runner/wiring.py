@@ -22,11 +22,10 @@ from delivery.prompt import Instructions
 from delivery.run import Run
 from delivery.session import Sessions
 from runner.environment import agent_environment
-from runner.processes import become_subreaper
+from runner.processes import become_subreaper, stop_strays
 from runner.progress import Progress
 from runner.session import AgentSessions, SessionLimits
 from runner.settings import LoadedSettings, PromptReplacement, Settings, SettingsError, is_trusted, load_settings
-from runner.strays import stop_strays
 from runner.token import choose_token, close_to_other_processes
 from worktree import (
     CommitRule,

@@ -1,7 +1,15 @@
 """Git and the disk: worktrees that lose nothing."""
 
 from worktree.ending import Ending, Preserved
-from worktree.errors import GitError, Interrupted, LaunchError, PreservationError, UnsettledError, WorktreeError
+from worktree.errors import (
+    AcquisitionError,
+    GitError,
+    Interrupted,
+    LaunchError,
+    PreservationError,
+    UnsettledError,
+    WorktreeError,
+)
 from worktree.git import Limits
 from worktree.interruption import Interruption
 from worktree.launch import Launch
@@ -10,6 +18,7 @@ from worktree.remote import Fence, Origin, RefUpdate
 from worktree.worktree import CommitRule, Worktree
 
 __all__ = [
+    "AcquisitionError",
     "CommitRule",
     "Ending",
     "Fence",

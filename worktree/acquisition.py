@@ -7,7 +7,7 @@ from pathlib import Path
 
 from worktree.checkout import Checkout, Ledger
 from worktree.cleanup import clean_up
-from worktree.errors import GitError, LaunchError
+from worktree.errors import AcquisitionError, GitError, LaunchError, WorktreeError
 from worktree.launch import Launch
 from worktree.record import RecordDirectory, RunRecord, host_name, new_run_id
 from worktree.remote import Fence, Origin, Remote
@@ -79,18 +79,20 @@ def _free_path(launch: Launch, branch: str) -> Path:
 
 def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord, *, resumed: bool) -> Checkout:
     directory = RecordDirectory(launch.common, record.run_id)
-    directory.write(record)
     new = ["--no-track", "-b", record.branch, str(record.path), record.pinned]
     target = new if record.made_branch else [str(record.path), record.branch]
     # Clean-up reads the log of HEAD. Once it is there git goes on with it, whatever is configured.
     logging = replace(launch.git, settings=(("core.logAllRefUpdates", "true"),))
     reason = f"nightkeep {record.run_id}"
     try:
+        directory.write(record)
         logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, *target)
-    except GitError as error:
-        _undo(launch, remote, record, directory, error)
-        raise
-    return _checkout(launch, remote, fence, record, directory, resumed=resumed)
+        return _checkout(launch, remote, fence, record, directory, resumed=resumed)
+    except (WorktreeError, OSError) as error:
+        kept = _undo(launch, remote, record, directory)
+        if isinstance(error, WorktreeError) and kept is None:
+            raise
+        raise AcquisitionError(f"the worktree {record.path} could not be made: {error}", kept) from error
 
 
 def _checkout(
@@ -121,15 +123,20 @@ def _checkout(
     )
 
 
-def _undo(launch: Launch, remote: Remote, record: RunRecord, directory: RecordDirectory, error: GitError) -> None:
-    """Take away what a failed `worktree add` made, as far as that is proven to be safe; name the rest in a note."""
-    if (record.path / ".git").exists():
-        half_made = _checkout(launch, remote, None, record, directory, resumed=False).completing()
-        why = clean_up(half_made).retained
-        if why is not None:
-            error.add_note(f"keeping the worktree {record.path} and its local branch {record.branch}: {why}")
-        return
-    if record.made_branch and not record.path.exists():
-        shared = launch.git.completing()
-        shared.run("update-ref", "-d", f"refs/heads/{record.branch}", record.pinned, accept=range(256))
-    directory.remove()
+def _undo(launch: Launch, remote: Remote, record: RunRecord, directory: RecordDirectory) -> str | None:
+    """Take away what a failed attempt made, as far as that is proven to be safe; return what is left, in a sentence."""
+    left = f"the worktree {record.path} and its local branch {record.branch} are left"
+    try:
+        if (record.path / ".git").exists():
+            half_made = _checkout(launch, remote, None, record, directory, resumed=False).completing()
+            why = clean_up(half_made).retained
+            return None if why is None else f"{left}: {why}"
+        if record.path.exists():
+            return left
+        if record.made_branch:
+            shared = launch.git.completing()
+            shared.run("update-ref", "-d", f"refs/heads/{record.branch}", record.pinned, accept=range(256))
+        directory.remove()
+    except (WorktreeError, OSError) as error:
+        return f"{left}: {error}"
+    return None

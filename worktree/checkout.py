@@ -76,7 +76,7 @@ class Checkout:
             self, git=self.git.completing(), shared=self.shared.completing(), remote=self.remote.completing()
         )
 
-    def disarmed(self) -> "Checkout":
+    def without_new_filters(self) -> "Checkout":
         """Return the same checkout for after a session: filters that it set up, or changed, are not run for us."""
         found = new_filters(self.configuration, read_configuration(self.git))
         self.ledger.filters = tuple(sorted({*self.ledger.filters, *found}))

@@ -103,7 +103,7 @@ def clean_up(checkout: Checkout) -> Cleaned:
     Whatever cannot be told counts against removal. `checkout` must be a completion view; raises nothing.
     """
     try:
-        checkout = checkout.disarmed()
+        checkout = checkout.without_new_filters()
         signatures = _signatures(checkout.path)
         facts = _facts(checkout, signatures)
         reason = reason_to_retain(facts, checkout.record.branch, checkout.record.run_id)

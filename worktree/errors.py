@@ -14,6 +14,14 @@ class LaunchError(WorktreeError):
     """The Launch directory cannot be worked from as it stands. Nothing was done; the text says the remedy."""
 
 
+class AcquisitionError(WorktreeError):
+    """A worktree could not be made. `left` says what is there all the same, None when nothing is."""
+
+    def __init__(self, message: str, left: str | None) -> None:
+        super().__init__(message if left is None else f"{message}; {left}")
+        self.left = left
+
+
 class UnsettledError(WorktreeError):
     """A session left the worktree such that nobody can say what belongs to the pull request."""
 

@@ -59,7 +59,9 @@ class RecordDirectory:
             os.fsync(file.fileno())
 
     def remove(self) -> bool:
-        """Remove the record; False when the directory holds anything else, which is then left alone."""
+        """Remove the record if there is one; False when the directory holds anything else, which is left alone."""
+        if not self.path.exists():
+            return True
         if {entry.name for entry in self.path.iterdir()} - {"record.json"}:
             return False
         (self.path / "record.json").unlink(missing_ok=True)

@@ -153,7 +153,7 @@ class Worktree:
         committed, or nothing. Returns the paths that are in no commit of the branch. Raises UnsettledError when HEAD
         is not on the Issue branch, or a git operation or a conflict is unfinished; GitError otherwise.
         """
-        self._checkout = checkout = self._checkout.disarmed()
+        self._checkout = checkout = self._checkout.without_new_filters()
         state = read_state(checkout.git, checkout.admin)
         unsettled = why_unsettled(state, self.branch)
         if unsettled:
@@ -186,7 +186,7 @@ class Worktree:
         """
         self._retained = "the Failed run's work could not be preserved whole"
         try:
-            preserve(self._checkout.completing().disarmed(), base, reason)
+            preserve(self._checkout.completing().without_new_filters(), base, reason)
         except Exception as error:
             raise PreservationError(
                 f"the worktree {self.path} and its local branch {self.branch} are kept, because {error}"

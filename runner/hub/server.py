@@ -37,8 +37,8 @@ class Hub:
         ROOT/repositories/OWNER/NAME.git      the repositories that were created through the API
 
     `port` 0 takes a free one. `repositories` are bare ones that are served in place under the name OWNER/NAME; they are
-    remembered. `tokens` None lets every token that is not empty do everything. `control` lets an administrator order
-    drills over HTTP. `observe` gets every exchange with the API, on the server's thread.
+    remembered. `tokens` None lets every token that is not empty do everything. `observe` gets every exchange
+    with the API, on the server's thread.
 
     Entering raises ValueError when a repository cannot be served, and OSError when the port is taken; nothing is
     served then.
@@ -51,14 +51,12 @@ class Hub:
         port: int = 0,
         repositories: Mapping[str, Path] = _NONE,
         tokens: Mapping[str, Permission | Token] | None = None,
-        control: bool = False,
         observe: "Observe | None" = None,
     ) -> None:
         self._root = root.absolute()
         self._port = port
         self._repositories = dict(repositories)
         self._tokens = tokens
-        self._control = control
         self._observe = observe
         self._drills = Drills()
         self._running = ExitStack()
@@ -110,7 +108,6 @@ class Hub:
             requests=self.requests,
             drills=self._drills,
             observe=self._observe,
-            control=self._control,
         )
         server = _server(application(site))
         site.connections.watch(server.server_state.connections)
@@ -124,7 +121,6 @@ def serve(
     port: int = 0,
     repositories: Mapping[str, Path] = _NONE,
     tokens: Mapping[str, Permission | Token] | None = None,
-    control: bool = False,
     ready: Callable[[str], None],
 ) -> None:
     """Serve a hub until SIGINT or SIGTERM comes; for the main thread only.
@@ -138,7 +134,7 @@ def serve(
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with Hub(root, port=port, repositories=repositories, tokens=tokens, control=control) as hub:
+        with Hub(root, port=port, repositories=repositories, tokens=tokens) as hub:
             ready(hub.url)
             asked_to_stop.wait()
     finally:

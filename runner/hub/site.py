@@ -55,10 +55,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One served hub. `url` has no slash at its end; `requests` grows by one pair an API request.
-
-    `control` says whether drills may be ordered over HTTP.
-    """
+    """One served hub. `url` has no slash at its end; `requests` grows by one pair an API request."""
 
     url: str
     root: Path
@@ -69,7 +66,6 @@ class Site:
     connections: Connections = field(default_factory=Connections)
     drills: Drills = field(default_factory=Drills)
     observe: Observe | None = None
-    control: bool = False
 
     @property
     def api(self) -> str:

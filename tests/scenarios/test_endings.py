@@ -21,7 +21,7 @@ from delivery.session import SessionRequest, SessionResult
 from runner.exit_codes import exit_code
 from tests.scenarios.stage import NAME, WRITER, Stage
 from tests.world import git
-from worktree import Interruption, Launch, Origin, Redactor, Worktree
+from worktree import Interruption, Launch, Origin, Preserved, Redactor, Worktree
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def test_a_policy_refusal(stage: Stage, *, interrupted: bool) -> None:
             failure = fail(
                 tree,
                 "main",
-                PolicyRefusal("one more review is needed", RunStage.PULL_REQUEST),
+                PolicyRefusal("one more review is needed"),
                 stage=RunStage.PULL_REQUEST,
                 pull_requests=pulls,
                 opens_draft=True,
@@ -66,6 +66,7 @@ def test_a_policy_refusal(stage: Stage, *, interrupted: bool) -> None:
         issue_url=stage.url(number),
         base="main",
         branch="issue-1",
+        preserved=Preserved.ORIGIN,
         interruption=interruption.recorded,
     )
     pull = stage.pull()

@@ -195,7 +195,7 @@ _LOSER = """\
 import subprocess, sys
 from pathlib import Path
 from runner.processes import become_subreaper
-from runner.strays import stop_strays
+from runner.processes import stop_strays
 from worktree import GitError
 from worktree.git import Git
 become_subreaper()

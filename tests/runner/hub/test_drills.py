@@ -11,7 +11,7 @@ from github.Repository import Repository
 
 from runner.hub import Exchange, Hub, drills
 from runner.hub.drills import Trouble
-from tests.runner.hub.conftest import ADMIN, NAME, TOKENS, WRITER, push_branch, remote
+from tests.runner.hub.conftest import ADMIN, NAME, WRITER, push_branch, remote
 from tests.runner.hub.test_git import push
 from tests.world import World
 
@@ -172,21 +172,3 @@ def test_an_observer_is_told_what_is_githubs(hub: Hub, exchanges: list[Exchange]
         ("GET", f"/repos/{NAME}/issues", 401),
     ]
     assert exchanges[0].asked == {"title": "Stored"}
-
-
-def test_drills_are_ordered_over_http(world: World, tmp_path: Path) -> None:
-    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, control=True) as hub:
-        order = {"method": "GET", "path": "*", "status": 503, "body": {"message": "no"}, "times": None}
-        assert ask(hub, "POST", "/_hub/drills", {"path": "*", "sttaus": 1}).status_code == 422
-        assert ask(hub, "POST", "/_hub/drills", order).json()["id"] == 0
-        assert ask(hub, "GET", f"{API}/issues").json() == {"message": "no"}
-        assert [drill["hits"] for drill in ask(hub, "GET", "/_hub/drills").json()] == [1]
-        assert ask(hub, "DELETE", "/_hub/drills/0").status_code == 204
-        assert ask(hub, "GET", f"{API}/issues").status_code == 200
-
-
-def test_only_an_administrator_orders_drills_and_only_where_it_is_wanted(hub: Hub, tmp_path: Path) -> None:
-    assert ask(hub, "GET", "/_hub/drills").status_code == 404
-    with Hub(tmp_path / "other", tokens=TOKENS, control=True) as other:
-        statuses = [ask(other, "GET", "/_hub/drills", token=token).status_code for token in (ADMIN, WRITER, "x")]
-    assert statuses == [200, 404, 404]
