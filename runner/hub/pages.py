@@ -27,6 +27,8 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+# Tags that GitHub lets through and that carry nothing: no attribute, so no script and no address.
+_PLAIN_TAG = re.compile(r"&lt;(/?(?:details|summary|sub|sup|kbd))&gt;")
 _HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _SHORT_ID = 10  # characters of an object id that people read
 
@@ -98,7 +100,7 @@ def issue_html(repository: Repository, issue: Issue, comments: Iterable[Comment]
 
 
 def markdown(text: str) -> str:
-    """Return `text` as HTML: raw HTML in it is escaped and HTML comments are left out."""
+    """Return `text` as HTML: of raw HTML a few plain tags stay, the rest is escaped; HTML comments are left out."""
     # The parser must know HTML to tell a comment from the same characters in a code block; what it finds is not
     # passed on as HTML all the same.
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -115,7 +117,8 @@ def shown_state(issue: Issue) -> str:
 
 
 def _raw_html(_renderer: object, tokens: list[object], place: int, _options: object, _environment: object) -> str:
-    return escape(_HTML_COMMENT.sub("", getattr(tokens[place], "content", "")))
+    raw = escape(_HTML_COMMENT.sub("", getattr(tokens[place], "content", "")))
+    return _PLAIN_TAG.sub(r"<\1>", raw)
 
 
 def _page(title: str, body: str) -> Response:
