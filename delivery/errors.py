@@ -43,8 +43,19 @@ class GitHubNotFoundError(GitHubError):
     """What was asked for is not there, or the token may not see it."""
 
 
+class GitHubForbiddenError(GitHubError):
+    """The token may not do what was asked for."""
+
+
+class DraftsUnsupportedError(GitHubError):
+    """The plan of the repository's owner has no draft pull requests."""
+
+
 class GitHubUnavailableError(GitHubError):
-    """GitHub could not be reached, was overloaded or asked for patience: trying again may help."""
+    """GitHub could not be reached, was overloaded or asked for patience: trying again may help.
+
+    `wait` is how many seconds it asked for, None when it named none.
+    """
 
     def __init__(self, message: str, status: int, wait: float | None = None) -> None:
         super().__init__(message, status)

@@ -35,7 +35,8 @@ def fail(
     """End a delivery that failed with `error` in `stage`.
 
     Preserves the work by one call on the worktree and turns the pull request into a draft, whatever preservation
-    did; where none exists and origin holds work, `opens_draft` lets one be opened as a draft. After a Policy refusal
+    did, or labels it where it cannot be one; where none exists and origin holds work, `opens_draft` lets one be opened.
+    After a Policy refusal
     it does nothing: the pull request stays as it was checked. A recorded interruption takes the cause's place.
     Trouble in here is listed under the cause, never in its place.
     """
@@ -81,7 +82,9 @@ def _settle_pull_request(
         found = pull_requests.find()
         if result is Result.POLICY_REFUSAL:
             return found
-        return pull_requests.make_draft(found, may_open=may_open)
+        marked = pull_requests.mark_failed(found, may_open=may_open)
     except Exception as error:
-        secondary.append(f"the pull request could not be looked up, opened or turned into a draft: {error}")
+        secondary.append(f"the pull request could not be looked up or opened: {error}")
         return found
+    secondary.extend(marked.trouble)
+    return marked.pull_request

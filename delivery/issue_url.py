@@ -55,6 +55,19 @@ class IssueUrl:
         return same_place and f"{match['owner']}/{match['name']}".lower() == self.repository.lower()
 
 
+def repository_of(remote_url: str) -> tuple[str, str] | None:
+    """Return the host and OWNER/NAME that a clone's remote names, None when it is on no server.
+
+    The host is in small letters, with its port only when that is HTTP's.
+    """
+    match = _REMOTE.fullmatch(remote_url.strip())
+    if match is None or match["owner"] in (".", ".."):
+        return None
+    by_http = match["scheme"] in ("http", "https") and match["port"]
+    host = match["host"].lower()
+    return (f"{host}:{match['port']}" if by_http else host), f"{match['owner']}/{match['name']}"
+
+
 def _host_and_port(server: str) -> tuple[str, str | None]:
     host, _, port = server.split("://", 1)[1].partition(":")
     return host.lower(), port or None

@@ -6,13 +6,25 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from delivery.outcome import Outcome, Result
-from delivery.text import fenced, one_line, tail
+from delivery.text import fenced, one_line, tail, visible
 from worktree import Preserved
 
+_NOTE_LIMIT = 60_000  # characters; GitHub takes 65,536, and redaction may lengthen a little what is short
 _LOG_LINES = 60
-_LOG_CHARACTERS = 20_000
-_LINE_CHARACTERS = 2_000
 _MOST_LINES = 12  # of places, and of what went wrong besides
+_COMMAND_CHARACTERS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How many characters a line may have, and the log."""
+
+    line: int
+    log: int
+
+
+# Tried in turn until the note fits. Backticks make longer what is around them, so nothing else tells beforehand.
+_ROOMS = (_Room(2_000, 20_000), _Room(500, 8_000), _Room(100, 2_000))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +43,23 @@ def note_marker(branch: str) -> str:
 
 
 def failure_note(outcome: Outcome, facts: NoteFacts) -> str:
-    """Return the note in Markdown. Everything in it must be redacted already."""
+    """Return the note in Markdown, short enough for GitHub. Everything in it must be redacted already."""
+    notes = (_note(outcome, facts, room) for room in _ROOMS)
+    return next((note for note in notes if len(note) <= _NOTE_LIMIT), "") or _note(outcome, facts, _ROOMS[-1])
+
+
+def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     parts = [
         note_marker(outcome.branch),
         "### Nightkeep could not finish this",
-        f"**Cause:** {_code(outcome.cause or 'unknown')}",
+        f"**Cause:** {_code(outcome.cause or 'unknown', room)}",
         f"**Stage:** {outcome.stage or 'unknown'}",
-        f"**Preserved:** {_preserved(outcome)}",
-        _places(outcome),
-        _kept(outcome, facts),
-        _secondary(outcome),
-        f"**To continue** in a clone of this repository:\n\n{fenced(facts.continue_command, 'sh')}",
-        _log(outcome, facts),
+        f"**Preserved:** {_preserved(outcome, room)}",
+        _places(outcome, room),
+        _kept(outcome, facts, room),
+        _secondary(outcome, room),
+        _continuation(facts),
+        _log(outcome, facts, room),
         f"<sub>Run {outcome.run_id or 'without a worktree'} on {facts.host}, {facts.moment:%Y-%m-%dT%H:%M:%SZ}</sub>",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -56,12 +73,12 @@ def resolved_note(branch: str, pull_request_url: str, run_id: str, moment: datet
     )
 
 
-def _preserved(outcome: Outcome) -> str:
+def _preserved(outcome: Outcome, room: _Room) -> str:
     if outcome.result is Result.POLICY_REFUSAL:
         return "nothing had to be: the pull request stays ready as it is"
     match outcome.preserved:
         case Preserved.ORIGIN:
-            marker = f"; the last commit of {_code(outcome.branch)} holds what was uncommitted"
+            marker = f"; the last commit of {_code(outcome.branch, room)} holds what was uncommitted"
             return "everything is on origin" + (marker if f"refs/heads/{outcome.branch}" in outcome.refs else "")
         case Preserved.MACHINE:
             return "something is kept only on the machine that ran it, see below"
@@ -69,52 +86,60 @@ def _preserved(outcome: Outcome) -> str:
             return "nothing was made"
 
 
-def _places(outcome: Outcome) -> str:
-    rows = [f"| {_cell(what)} | {_cell(where)} |" for what, where in outcome.places[:_MOST_LINES]]
+def _places(outcome: Outcome, room: _Room) -> str:
+    rows = [f"| {_cell(what, room)} | {_cell(where, room)} |" for what, where in outcome.places[:_MOST_LINES]]
     if len(outcome.places) > _MOST_LINES:
         rows.append(f"| and {len(outcome.places) - _MOST_LINES} more | see the output of the run |")
     return "\n".join(["| what | where |", "| --- | --- |", *rows]) if rows else ""
 
 
-def _kept(outcome: Outcome, facts: NoteFacts) -> str:
+def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     if outcome.retained is None or outcome.worktree is None:
         return ""
-    branch, path = shlex.quote(outcome.branch), shlex.quote(str(outcome.worktree))
+    branch, path = shlex.quote(outcome.branch), shlex.quote(visible(str(outcome.worktree)))
     commands = (
         f"git push origin {branch}:refs/heads/{branch}-kept  # if it has commits that origin lacks\n"
         f"git worktree remove --force --force {path} && git branch -D {branch}"
     )
     return (
-        f"**Kept on {_code(facts.host)}** is the worktree, because {_code(outcome.retained)}. Until somebody took from "
-        f"it what is needed and removed it there, no Run on that machine works on this branch:\n\n"
+        f"**Kept on {_code(facts.host, room)}** is the worktree, because {_code(outcome.retained, room)}. Until "
+        "somebody took from it what is needed and removed it there, no Run on that machine works on this branch:\n\n"
         f"{fenced(commands, 'sh')}"
     )
 
 
-def _secondary(outcome: Outcome) -> str:
-    if not outcome.secondary:
-        return ""
-    return "**Also:**\n\n" + "\n".join(f"- {_code(line)}" for line in outcome.secondary[:_MOST_LINES])
+def _secondary(outcome: Outcome, room: _Room) -> str:
+    lines = [f"- {_code(line, room)}" for line in outcome.secondary[:_MOST_LINES]]
+    if len(outcome.secondary) > _MOST_LINES:
+        lines.append(f"- and {len(outcome.secondary) - _MOST_LINES} more, see the output of the run")
+    return "\n".join(["**Also:**\n", *lines]) if lines else ""
 
 
-def _log(outcome: Outcome, facts: NoteFacts) -> str:
+def _continuation(facts: NoteFacts) -> str:
+    # Half a command could do anything.
+    if len(facts.continue_command) > _COMMAND_CHARACTERS:
+        return "**To continue**, give the command that was given again; it is too long to be shown here."
+    command = fenced(visible(facts.continue_command), "sh")
+    return f"**To continue** in a clone of this repository:\n\n{command}"
+
+
+def _log(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     if outcome.session_log is None:
         return ""
-    end = tail(facts.log_text, _LOG_LINES, _LOG_CHARACTERS)
-    where = f"The whole Session log is {_code(str(outcome.session_log))} on {facts.host}."
+    end = tail(visible(facts.log_text[-2 * room.log :]), _LOG_LINES, room.log)
+    where = f"The whole Session log is {_code(str(outcome.session_log), room)} on {facts.host}."
     return (
         f"<details><summary>The end of the Session log</summary>\n\n{fenced(end or '(empty)')}\n\n</details>\n\n{where}"
     )
 
 
-def _code(text: str) -> str:
+def _code(text: str, room: _Room) -> str:
     """Return `text` as inline code, so that nothing in it is a mention, a link or markup."""
-    printable = "".join(char if char.isprintable() else " " for char in text)
-    line = one_line(" ".join(printable.split()), _LINE_CHARACTERS)
+    line = one_line(" ".join(visible(text[: 2 * room.line]).split()), room.line)
     ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
-    room = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{ticks}{room}{line}{room}{ticks}"
+    between = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{between}{line}{between}{ticks}"
 
 
-def _cell(text: str) -> str:
-    return _code(text).replace("|", "\\|")
+def _cell(text: str, room: _Room) -> str:
+    return _code(text, room).replace("|", "\\|")

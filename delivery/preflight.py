@@ -1,23 +1,29 @@
 """All that is looked at before anything is made or claimed."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from delivery.branches import Blocked, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
 from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError
-from delivery.github import GitHub, Issue, PullRequest
+from delivery.github import GitHub, Issue, PullRequest, Repository
 from delivery.issue_url import IssueUrl
 from worktree import Launch, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a Run is going to do. `base_commit` is where origin has the Base branch."""
+    """What a Run is going to do.
+
+    `base_commit` is where origin has the Base branch; `fetched` are the commits of the branches that the worktree
+    needs, which are here. `is_private` says whether the repository is, None when nobody looked.
+    """
 
     issue: Issue
     base: str
     base_commit: str
     choice: Fresh | Continuation
+    fetched: Mapping[str, str] = field(default_factory=dict)
+    is_private: bool | None = None
 
     @property
     def branch(self) -> str:
@@ -34,7 +40,7 @@ def preflight(
     the answer could not be had.
     """
     _check_clone(launch, url)
-    _check_repository(github, url)
+    repository = check_repository(github, url.repository)
     issue = _open_issue(github, url)
     given = base or launch.checked_out
     remote = launch.remote(origin)
@@ -47,9 +53,17 @@ def preflight(
         raise PreflightError(
             f"Base branch {settled} is not on origin; push it (git push origin {settled}), or name another: --base main"
         )
-    base_commit = remote.fetch(settled)[settled]
+    fetched = remote.fetch(settled, *([choice.branch] if isinstance(choice, Continuation) else []))
+    base_commit = fetched[settled]
     _check_local_branches(launch, settled, base_commit, choice.branch, heads.get(choice.branch))
-    return Plan(issue=issue, base=settled, base_commit=base_commit, choice=choice)
+    return Plan(
+        issue=issue,
+        base=settled,
+        base_commit=base_commit,
+        choice=choice,
+        fetched=fetched,
+        is_private=repository.is_private,
+    )
 
 
 def _check_local_branches(launch: Launch, base: str, base_commit: str, branch: str, on_origin: str | None) -> None:
@@ -73,22 +87,21 @@ def _check_clone(launch: Launch, url: IssueUrl) -> None:
         )
 
 
-def _check_repository(github: GitHub, url: IssueUrl) -> None:
+def check_repository(github: GitHub, name: str) -> Repository:
+    """Return the repository OWNER/NAME; raises PreflightError when no Run can push to it, and GitHubError."""
     try:
         seen = github.repository()
     except GitHubNotFoundError as error:
-        raise PreflightError(f"{url.repository} does not exist, or the token may not read it") from error
-    if seen.full_name.lower() != url.repository.lower():
-        raise PreflightError(
-            f"{url.repository} is now {seen.full_name}; use that address and update the clone's origin"
-        )
+        raise PreflightError(f"{name} does not exist, or the token may not read it") from error
+    if seen.full_name.lower() != name.lower():
+        raise PreflightError(f"{name} is now {seen.full_name}; use that address and update the clone's origin")
     if seen.archived:
-        raise PreflightError(f"{url.repository} is archived, so nothing can be pushed to it")
+        raise PreflightError(f"{name} is archived, so nothing can be pushed to it")
     if not seen.may_push:
         raise PreflightError(
-            f"the token may not push to {url.repository}; give it write access "
-            "(contents, issues and pull requests: write)"
+            f"the token may not push to {name}; give it write access (contents, issues and pull requests: write)"
         )
+    return seen
 
 
 def _open_issue(github: GitHub, url: IssueUrl) -> Issue:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from delivery.errors import GitHubError, RunFailureError
+from delivery.errors import DraftsUnsupportedError, GitHubError, GitHubForbiddenError, RunFailureError
 from delivery.github import GitHub, Issue, PullRequest
 from delivery.text import one_line
 
@@ -12,6 +12,8 @@ _TITLE_LIMIT = 250
 _BODY_LIMIT = 60_000  # characters; GitHub takes 65,536
 # Marks a description that Nightkeep wrote, which a later Run may therefore replace.
 _OURS = "<!-- nightkeep:description -->"
+# Marks the pull request of a Failed run where it cannot be a draft.
+RUN_FAILED = "run-failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,14 @@ class Description:
 
     title: str
     body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A Failed run's pull request, if it has one; `trouble` is what could not be done about it."""
+
+    pull_request: PullRequest | None
+    trouble: tuple[str, ...] = ()
 
 
 def describe(issue: Issue, pull_request_text: str, final_text: str) -> Description:
@@ -65,31 +75,77 @@ class PullRequests:
             self._github.edit_pull_request(found.number, title=description.title, body=description.body)
         self._expect(found.base == self._base, f"pull request {found.url} targets {found.base}, not {self._base}")
         if found.is_draft:
-            self._report(f"marking {found.url} ready for review")
-            self._github.mark_ready(found.number)
+            self._mark_ready(found)
         seen = self._github.pull_request(found.number)
         self._expect(seen.is_open, f"pull request {seen.url} is closed, not open")
         self._expect(not seen.is_draft, f"pull request {seen.url} is still a draft")
         self._expect(seen.head == head, f"pull request {seen.url} shows {seen.head}, but {head} was pushed")
+        if RUN_FAILED in seen.labels:
+            self._take_label_off(seen)
         return seen
 
-    def make_draft(self, found: PullRequest | None, *, may_open: bool) -> PullRequest | None:
+    def _mark_ready(self, found: PullRequest) -> None:
+        self._report(f"marking {found.url} ready for review")
+        try:
+            self._github.mark_ready(found.number)
+        except GitHubForbiddenError as error:
+            raise RunFailureError(
+                f"{found.url} could not be made ready for review: {error}; {self._missing('make a draft ready')}"
+            ) from error
+
+    def _take_label_off(self, found: PullRequest) -> None:
+        try:
+            self._github.remove_label(found.number, RUN_FAILED)
+        except GitHubError as error:
+            self._report(f"the label {RUN_FAILED} could not be taken off {found.url}: {error}")
+
+    def mark_failed(self, found: PullRequest | None, *, may_open: bool) -> Marked:
         """Turn the open pull request `found` into a draft; with `may_open` open one as a draft where there is none.
 
-        Returns the pull request, or None. Raises GitHubError; the pull request may then be as it was.
+        One that cannot be a draft gets the label `run-failed` instead, and the trouble says why. Raises GitHubError
+        when no pull request could be opened.
         """
         if found is None:
-            if not may_open:
-                return None
-            self._report(f"opening a draft pull request for {self._branch}")
-            return self._open(describe(self._issue, "", ""), draft=True)
-        if not found.is_draft:
-            self._report(f"turning {found.url} into a draft")
+            return self._open_failed() if may_open else Marked(None)
+        return Marked(found) if found.is_draft else self._convert(found)
+
+    def _open_failed(self) -> Marked:
+        self._report(f"opening a draft pull request for {self._branch}")
+        description = describe(self._issue, "", "")
+        try:
+            opened = self._open(description, draft=True)
+        except DraftsUnsupportedError as error:
+            opened = self._open(description, draft=False)
+            return self._label(opened, f"{opened.url} is no draft, because there are none here: {error}")
+        return Marked(opened) if opened.is_draft else self._convert(opened)
+
+    def _convert(self, found: PullRequest) -> Marked:
+        self._report(f"turning {found.url} into a draft")
+        try:
             self._github.convert_to_draft(found.number)
-        seen = self._github.pull_request(found.number)
+            seen = self._github.pull_request(found.number)
+        except GitHubForbiddenError as error:
+            why = f"{error}; {self._missing('turn a pull request into a draft')}"
+            return self._label(found, f"{found.url} could not be turned into a draft: {why}")
+        except GitHubError as error:
+            return self._label(found, f"{found.url} could not be turned into a draft: {error}")
         if seen.is_open and not seen.is_draft:
-            raise GitHubError(f"{seen.url} is still no draft", 0)
-        return seen
+            return self._label(seen, f"{seen.url} is still no draft, though GitHub took the request")
+        return Marked(seen)
+
+    def _label(self, found: PullRequest, why: str) -> Marked:
+        try:
+            self._github.add_label(found.number, RUN_FAILED)
+        except GitHubError as error:
+            return Marked(found, (why, f"the label {RUN_FAILED} could not be put on {found.url} either: {error}"))
+        return Marked(found, (f"{why}; it is labelled {RUN_FAILED} instead",))
+
+    def _missing(self, what: str) -> str:
+        """Say which permission is missing to do `what`."""
+        wanted = "use the token of a user or of an app with pull requests: write"
+        if self._github.is_workflow_token():
+            return f"the built-in workflow token cannot {what}; {wanted}"
+        return f"the token may not {what}; {wanted}"
 
     def _open(self, description: Description, *, draft: bool) -> PullRequest:
         return self._github.open_pull_request(

@@ -16,10 +16,12 @@ from delivery.issue_url import IssueUrl
 from delivery.note import NoteFacts, failure_note, note_marker, resolved_note
 from delivery.outcome import Outcome, Result
 from delivery.preflight import Plan, preflight, unanswered
+from delivery.probes import examine
 from delivery.pull_request import PullRequests
 from delivery.session import Sessions
 from worktree import (
     AcquisitionError,
+    BranchTakenError,
     Interrupted,
     Interruption,
     Launch,
@@ -38,7 +40,8 @@ class Run:
     """What a Run works with; `runner` wires it together.
 
     `base` is the Base branch asked for, None for the one that is checked out. `report` takes a line of progress.
-    `continue_command` is what a person types to go on from a Failed run, redacted.
+    `continue_command` is what a person types to go on from a Failed run, redacted. `logs` is the
+    directory that logs go to, None where there are none.
     """
 
     url: IssueUrl
@@ -51,12 +54,15 @@ class Run:
     redact: Redactor
     host: str
     continue_command: str
+    logs: Path | None = None
 
     def execute(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
         """Carry out `plan` to the end; every ending is an outcome.
 
-        But for an issue that cannot be labelled: that raises PreflightError, with nothing begun.
+        But for what stops a Run beforehand, see `examine`, and for an issue that cannot be labelled: that raises
+        PreflightError, with nothing begun.
         """
+        examine(self.github, self.launch, self.origin, plan, conventions, logs=self.logs, report=self.report)
         claim = self._claim(plan, conventions)
         outcome = self._publish(plan, self._work(plan, conventions, sessions))
         # A Continuation's branch was there before: something was made, though not by this Run.
@@ -94,8 +100,16 @@ class Run:
         acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create
         try:
             worktree = acquire(
-                self.launch, branch=plan.branch, base=plan.base, interruption=self.interruption, origin=self.origin
+                self.launch,
+                branch=plan.branch,
+                base=plan.base,
+                interruption=self.interruption,
+                origin=self.origin,
+                fetched=plan.fetched,
             )
+        except BranchTakenError as error:
+            # Whoever has the branch has the claim as well, so the labels are left to them.
+            raise PreflightError(f"{error}; wait for its end") from error
         except Exception as error:
             return self._without_worktree(plan, error)
         start = plan.branch if isinstance(plan.choice, Continuation) else plan.base

@@ -1,8 +1,28 @@
 """Putting other people's text into Markdown."""
 
 import re
+import unicodedata
 
 _ELLIPSIS = "…"
+
+
+# What is not for the eye: control characters, invisible ones (among them those that turn the direction of text),
+# halves of characters, line separators. Joiners are part of words and of emoji.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_JOINERS = "\u200c\u200d"
+
+
+def visible(text: str) -> str:
+    """Return `text` with what cannot be seen shown: ␛ for an escape, `\\u202e` for what has no picture."""
+    return text if text.isprintable() else "".join(map(_shown, text.replace("\r\n", "\n")))
+
+
+def _shown(char: str) -> str:
+    if char in "\n\t" or char in _JOINERS or unicodedata.category(char) not in _UNSEEN:
+        return char
+    if char < " ":
+        return chr(0x2400 + ord(char))
+    return "␡" if char == "\x7f" else char.encode("unicode-escape").decode("ascii")
 
 
 def fenced(text: str, language: str = "text") -> str:
@@ -20,5 +40,5 @@ def one_line(text: str, limit: int) -> str:
 
 def tail(text: str, lines: int, characters: int) -> str:
     """Return the end of `text`: at most so many lines and characters, cut between characters."""
-    last = "\n".join(text.splitlines()[-lines:])
+    last = "\n".join(text.removesuffix("\n").split("\n")[-lines:])
     return last if len(last) <= characters else _ELLIPSIS + last[-characters:]

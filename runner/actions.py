@@ -2,16 +2,32 @@
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from delivery.outcome import Outcome
+from delivery.outcome import Outcome, Result
+from delivery.text import fenced
 
 # Written before anything else: what holds when the process is killed and can say no more.
-_AT_FIRST = {"outcome": "killed", "work-preserved": "machine"}
+_AT_FIRST = {
+    "outcome": "killed",
+    "failure-cause": "Nightkeep was killed before it could say how it ended",
+    "failure-stage": "",
+    "pull-request-url": "",
+    "branch": "",
+    "work-preserved": "machine",
+    "preserved-ref": "",
+    "preserved-sha": "",
+    "session-log": "",
+    "duration-seconds": "",
+}
 
 
 class WorkflowStep:
-    """The files of one step. Does nothing where the environment names none, as outside of Actions."""
+    """The files of one step. Does nothing where the environment names none, as outside of Actions.
+
+    A file that cannot be written changes nothing about how the Run ends.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._output = environment.get("GITHUB_OUTPUT")
@@ -32,29 +48,31 @@ class WorkflowStep:
                 "duration-seconds": f"{seconds:.0f}",
             }
         )
-        self._summarise(f"### Nightkeep did not begin\n\n{cause}\n")
+        self._summarise(f"### Nightkeep did not begin\n\n{fenced(cause)}\n")
 
     def broken(self, cause: str, seconds: float) -> None:
         """Set the outputs of a Run that ended by a bug outside of its Delivery: nobody knows what is where."""
-        self._set({**_AT_FIRST, "outcome": "bug", "failure-cause": cause, "duration-seconds": f"{seconds:.0f}"})
+        self._set({"outcome": "bug", "failure-cause": cause, "duration-seconds": f"{seconds:.0f}"})
+        self._summarise(f"### Nightkeep broke\n\n{fenced(cause)}\n\nThe step's log says what is where.\n")
 
     def end(self, outcome: Outcome, seconds: float) -> None:
         """Set the outputs of a Run that ended, and write the summary."""
         self._set(step_outputs(outcome, seconds))
-        url = outcome.pull_request.url if outcome.pull_request else ""
-        self._summarise(outcome.note or f"### Nightkeep delivered\n\n{url}\n")
+        url = outcome.pull_request.url if outcome.pull_request else "none"
+        heading = "### Nightkeep delivered\n\n" if outcome.result is Result.DELIVERED else ""
+        self._summarise(f"{heading}Pull request: {url}\n\n{outcome.note}")
 
     def _set(self, outputs: Mapping[str, str]) -> None:
         if not self._output:
             return
         # A delimiter that nobody can guess: a value cannot end early and set other outputs.
         fence = secrets.token_hex(16)
-        with Path(self._output).open("a", encoding="utf-8") as file:
+        with suppress(OSError), Path(self._output).open("a", encoding="utf-8") as file:
             file.writelines(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in outputs.items())
 
     def _summarise(self, text: str) -> None:
         if self._summary:
-            with Path(self._summary).open("a", encoding="utf-8") as file:
+            with suppress(OSError), Path(self._summary).open("a", encoding="utf-8") as file:
                 file.write(text)
 
 

@@ -1,6 +1,5 @@
 """The command line. Each command imports what it needs when it runs, so that `--help` is quick."""
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_config = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+app.add_typer(_config, name="config", help="Show the configuration, or what is wrong with it.")
+
 _RUN_EPILOG = """\
 Exit status: 0 delivered, 1 failed with nothing left only here, 2 not begun, 3 failed with something kept only on this
 machine, 4 refused by GitHub's rules, 70 a bug, 128+n ended by signal n. Standard output holds the pull request's URL
@@ -22,6 +24,8 @@ and nothing else.
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"nightkeep {version('nightkeep')}")
         raise typer.Exit
 
@@ -64,6 +68,100 @@ def run(
 
     options = RunOptions(issue_url=issue_url, agent=agent, base=base, token_file=token_file, as_json=as_json)
     raise typer.Exit(run_issue(options, context.obj))
+
+
+@app.command()
+def prompt(
+    context: typer.Context,
+    issue_url: Annotated[str, typer.Argument(help="The issue, as https://github.com/OWNER/NAME/issues/7.")],
+    base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with the token. Default: NIGHTKEEP_TOKEN, then GITHUB_TOKEN.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Print what an agent would be told if `nightkeep run` were started on the issue now. Claims nothing.
+
+    Run it in a clone of the issue's repository. Exit status: 0, or as that of `nightkeep run`.
+    """
+    from runner.prompt_command import print_prompt
+    from runner.wiring import RunOptions
+
+    options = RunOptions(issue_url=issue_url, agent=None, base=base, token_file=token_file, as_json=False)
+    raise typer.Exit(print_prompt(options, context.obj))
+
+
+@app.command()
+def doctor(
+    context: typer.Context,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with the token. Default: NIGHTKEEP_TOKEN, GITHUB_TOKEN, `gh auth token`.", metavar="FILE"
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Say what would stop a Run in this clone, or surprise you, each with its remedy.
+
+    Pushes are tried as a dry run: no ref, label or worktree is made. Exit status: 0 without errors, 2 with one.
+    """
+    from runner.doctor_command import examine_clone
+
+    raise typer.Exit(examine_clone(token_file, context.obj, as_json=as_json))
+
+
+@app.command()
+def logs(
+    context: typer.Context,
+    issue: Annotated[
+        int | None, typer.Argument(help="Show the logs of the newest command on this issue.", min=1)
+    ] = None,
+    repository: Annotated[
+        str | None,
+        typer.Option(help="Only its logs. Default: in a clone that repository's, elsewhere all.", metavar="OWNER/NAME"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what there is as JSON; never the text.")] = False,
+) -> None:
+    """List the logs of this machine, newest first, or print those of the newest command on an issue.
+
+    The Command log is what Nightkeep said and how it ended; the others are what the agent and the steps printed.
+    """
+    from runner.logs_command import show_logs
+
+    raise typer.Exit(show_logs(issue, repository, context.obj, as_json=as_json))
+
+
+@_config.command("show")
+def config_show(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Print each setting, its value and where it came from. Needs no token and no network.
+
+    In a clone the repository's file counts as it was last fetched from origin, on the branch that is checked out.
+    """
+    from runner.config_command import show_config
+
+    raise typer.Exit(show_config(context.obj, as_json=as_json))
+
+
+@_config.command("check")
+def config_check(
+    context: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Only this file, as a repository's: before it is committed, say.", metavar="[FILE]"),
+    ] = None,
+) -> None:
+    """Print every problem of the configuration as FILE:LINE: …, and exit 2 if there is one.
+
+    Looks at your own file, the environment and, in a clone, the repository's file as it was last fetched from origin.
+    An editor finds most problems while you type: docs/nightkeep.schema.json is the files' JSON schema.
+    """
+    from runner.config_command import check_config
+
+    raise typer.Exit(check_config(file, context.obj))
 
 
 @app.command()

@@ -2,13 +2,19 @@
 
 import json
 import time
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from delivery.errors import PreflightError
 from delivery.outcome import Outcome, Result
 from runner.actions import WorkflowStep, error_annotation
-from runner.exit_codes import ExitCode, exit_code
+from runner.exit_codes import ExitCode, exit_code, signal_exit_code
+from runner.logs import CommandLog
 from runner.progress import Progress
+from runner.signals import recorded_signals
+from worktree import Interrupted, Interruption, LaunchError, Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +24,30 @@ class Conclusion:
     progress: Progress
     step: WorkflowStep
     as_json: bool
+    log: CommandLog = field(default_factory=CommandLog)
     began: float = field(default_factory=time.monotonic)
+
+    def of(self, work: Callable[[Interruption], int], redact: Redactor) -> int:
+        """Do the work of a command, which tells of its own end, and tell of what keeps it from getting there."""
+        with recorded_signals() as interruption:
+            try:
+                return work(interruption)
+            except (PreflightError, LaunchError) as error:
+                return self.not_begun(redact(str(error)), ExitCode.NOT_BEGUN)
+            except Interrupted:
+                assert interruption.recorded is not None  # noqa: S101 - that is what raised it
+                return self.not_begun("interrupted", signal_exit_code(interruption.recorded))
+            except Exception as error:
+                self.progress.say(redact(traceback.format_exc()))
+                return self.broken(redact(f"a bug in Nightkeep: {type(error).__name__}: {error}"))
+            finally:
+                self.progress.close()
 
     def not_begun(self, why: str, status: int) -> int:
         """Tell that nothing was begun."""
         self.progress.say(why)
         self.progress.say("nothing was begun or claimed")
+        self.log.discard()
         self.progress.command(error_annotation(why))
         self.step.not_begun(why, self._seconds())
         if self.as_json:
@@ -35,6 +59,7 @@ class Conclusion:
         self.progress.say(f"{cause}; please report it with the lines above")
         self.progress.command(error_annotation(cause))
         self.step.broken(cause, self._seconds())
+        self._end_log(Result.BUG, ExitCode.BUG)
         if self.as_json:
             _print(json.dumps({"result": Result.BUG, "exit_code": int(ExitCode.BUG), "cause": cause}))
         return ExitCode.BUG
@@ -42,27 +67,33 @@ class Conclusion:
     def ended(self, outcome: Outcome) -> int:
         """Tell how a Run ended."""
         url = outcome.pull_request.url if outcome.pull_request else None
-        for line in _lines(outcome, url):
+        for line in _lines(outcome, url, self.log):
             self.progress.say(line)
         if outcome.result is not Result.DELIVERED:
             self.progress.command(error_annotation(outcome.cause or "unknown"))
         self.step.end(outcome, self._seconds())
         if self.as_json:
-            _print(json.dumps(as_document(outcome), indent=2))
+            command_log = str(self.log.path) if self.log.path else None
+            _print(json.dumps(as_document(outcome) | {"command_log": command_log}, indent=2))
         elif url:
             _print(url)
+        self._end_log(outcome.result, exit_code(outcome))
         return exit_code(outcome)
+
+    def _end_log(self, result: Result, status: int) -> None:
+        if trouble := self.log.end(f"{result}, exit status {int(status)}"):
+            self.progress.say(trouble)
 
     def _seconds(self) -> float:
         return time.monotonic() - self.began
 
 
-def _lines(outcome: Outcome, url: str | None) -> list[str]:
+def _lines(outcome: Outcome, url: str | None, command_log: CommandLog) -> list[str]:
     delivered = outcome.result is Result.DELIVERED
     first = f"{url} is ready for review" if delivered else f"failed: {outcome.cause}"
     places = [f"{what}: {where}" for what, where in outcome.places]
-    log = [f"Session log: {outcome.session_log}"] if outcome.session_log else []
-    return [first, *places, *log]
+    logs = (("Session log", outcome.session_log), ("Command log", command_log.path))
+    return [first, *places, *(f"{what}: {path}" for what, path in logs if path)]
 
 
 def _print(text: str) -> None:

@@ -4,7 +4,7 @@
     hub/            the hub's root, which `nightkeep hub --root` serves again
     lighthouse/     the clone that the Runs are started from
     agents/         the three scripts
-    state/          Session logs
+    state/          logs
     token           any text; the hub takes every token
 """
 
@@ -137,7 +137,7 @@ class _Demo:
         _say("What came of it:\n")
         for run, how in zip(shown, ("delivered", "failed", "interrupted"), strict=True):
             subject = self._git("log", "-1", "--format=%s", f"refs/heads/issue-{run.number}")
-            log = next(iter(sorted((self._root / "state").rglob(f"{run.number}-*.log"))), "none")
+            log = next(iter(sorted((self._root / "state").rglob(f"{run.number}-*-implement.log"))), "none")
             _say(
                 f"  #{run.number} {how}\n    pull request  {run.url}\n    branch        issue-{run.number}\n"
                 f"    last commit   {subject}\n    Session log   {log}\n"

@@ -62,12 +62,42 @@ def reap(own: "Popen[bytes] | None" = None) -> bool:
             os.waitpid(ended.si_pid, os.WNOHANG)
 
 
-def stop_strays() -> tuple[str, ...]:
-    """Stop every process below this one, and return the names of those that cannot be stopped.
+class Strays:
+    """Processes that end up below this one and that nobody waits for: what git was made to start, orphans of agents.
 
-    Only while nothing runs here that is wanted: no session, no git command. Costs next to nothing when there is none.
+    Made before anything is started: what runs below this process then was there before, and is left alone with all
+    that it starts. As process 1 of a container every orphan ends up here, so nothing can be told apart and nothing
+    is stopped.
     """
-    return stop(descendants, (signal.SIGTERM, signal.SIGKILL), lambda: _STRAY_GRACE)
+
+    def __init__(self) -> None:
+        self._spared = set(descendants())
+
+    def stop(self) -> tuple[str, ...]:
+        """Stop them, and return the names of those that cannot be stopped.
+
+        Only while nothing runs here that is wanted: no session, no git command. Costs next to nothing when there is
+        none.
+        """
+        if os.getpid() == 1:
+            return ()
+        return stop(self._find, (signal.SIGTERM, signal.SIGKILL), lambda: _STRAY_GRACE)
+
+    def _find(self) -> Sequence["Process"]:
+        found = descendants()
+        if self._spared and found:
+            # What they start meanwhile is remembered, or its children would be taken for strays once it has ended.
+            self._spared |= {child for process in self._spared for child in _family(process)}
+        return [process for process in found if process not in self._spared]
+
+
+def _family(process: "Process") -> Sequence["Process"]:
+    import psutil
+
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return [process]
 
 
 def stop(

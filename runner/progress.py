@@ -6,16 +6,19 @@ import threading
 from collections.abc import Mapping
 from typing import TextIO
 
+from runner.logs import CommandLog
+
 
 class Progress:
     """Writes lines of progress, each at once.
 
     On Actions the agent's lines are fenced, so that none of them can be a workflow command. Lines may come from
-    several threads.
+    several threads. Our own lines go to `log`, too.
     """
 
-    def __init__(self, stream: TextIO, environment: Mapping[str, str]) -> None:
+    def __init__(self, stream: TextIO, environment: Mapping[str, str], log: CommandLog | None = None) -> None:
         self._stream = stream
+        self._log = log
         self._on_actions = environment.get("GITHUB_ACTIONS") == "true"
         self._dim = stream.isatty() and "NO_COLOR" not in environment
         self._fence: str | None = None
@@ -26,7 +29,9 @@ class Progress:
         with self._lock:
             self._close_fence()
             for part in line.splitlines() or [""]:
-                self._write(f"nightkeep: {part}")
+                self._write(f"nightkeep: {self._harmless(part)}")
+                if self._log is not None and (trouble := self._log.add(part)):
+                    self._write(f"nightkeep: {trouble}")
 
     def agent(self, line: str) -> None:
         """Write a line that the agent printed."""
@@ -45,6 +50,10 @@ class Progress:
         """End what is open."""
         with self._lock:
             self._close_fence()
+
+    def _harmless(self, part: str) -> str:
+        # Commands of the older form, ##[error], are obeyed wherever in a line they stand.
+        return part.replace("##[", "## [") if self._on_actions else part
 
     def _open_fence(self) -> None:
         if self._on_actions and self._fence is None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from delivery.session import SessionEnd, SessionRequest, SessionResult
 from runner.exchange import Exchange, exchange
+from runner.logs import LogPlace
 from runner.processes import KILL_WAIT, stop
 from runner.spool import Follower
 from runner.supervisor import Orders, Report
@@ -56,8 +57,8 @@ class AgentSessions:
 
     `argv` is the agent's argument list, started without a shell. `environment` is its whole environment but for
     the contract's variables, which are added and win; the caller takes tokens out. The Session log is
-    `<logs>/<log_stem>-<kind>.log`, with a number added rather than an older log overwritten. `progress` is called
-    with each redacted line of output, without control characters, from the thread that called `run`.
+    `logs.file(kind)`, with a number added rather than an older log overwritten. `progress` is called with each
+    redacted line of output, without control characters, from the thread that called `run`.
     """
 
     def __init__(
@@ -65,8 +66,7 @@ class AgentSessions:
         argv: Sequence[str],
         *,
         environment: Mapping[str, str],
-        logs: Path,
-        log_stem: str,
+        logs: LogPlace,
         limits: SessionLimits,
         interruption: Interruption,
         redact: Redactor,
@@ -75,7 +75,6 @@ class AgentSessions:
         self._argv = list(argv)
         self._environment = dict(environment)
         self._logs = logs
-        self._log_stem = log_stem
         self._limits = limits
         self._interruption = interruption
         self._redact = redact
@@ -87,7 +86,7 @@ class AgentSessions:
         Raises only what `progress` raises; the agent is stopped then, too. The raw output is deleted from
         `request.private` once all of it is in the log.
         """
-        log = self._logs / f"{self._log_stem}-{request.kind}.log"
+        log = self._logs.file(request.kind)
         if self._interruption.recorded is not None:
             return self._not_run(request, Report(end=SessionEnd.INTERRUPTED), log)
         with ExitStack() as stack:

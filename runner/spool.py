@@ -7,10 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from io import FileIO
-from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from runner.logs import create_log
 
 # How much is read at a time, and how long a line may grow before it is passed on in pieces.
 _PIECE = 1 << 20
@@ -49,7 +50,7 @@ class Follower:
         self._spool = FileIO(spool, "r")
         self._file: FileIO | None = None
         try:
-            self.log, self._file = _create(log)
+            self.log, self._file = create_log(log)
         except OSError as error:
             self._log_failed(error)
 
@@ -156,18 +157,6 @@ class Follower:
         self._progress(
             f"the Session log cannot be written ({error.strerror}); the output is kept, unredacted and private"
         )
-
-
-def _create(log: Path) -> tuple[Path, FileIO]:
-    """Create the log, under another name if that one is taken: a log is never overwritten."""
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    names = (log if number == 1 else log.with_name(f"{log.stem}-{number}{log.suffix}") for number in count(1))
-    for path in names:
-        try:
-            return path, FileIO(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w")
-        except FileExistsError:
-            continue
-    raise AssertionError("unreachable: the names never end")
 
 
 def _picture(match: re.Match[str]) -> str:

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from runner.processes import become_subreaper, descendants, reap, stop
 
-_POLL = 0.05
+# Seconds between two looks at the agent: the first, and the longest; each wait is twice the one before.
+_FIRST_POLL, _POLL = 0.001, 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +156,12 @@ def _watch(agent: subprocess.Popen[bytes], spool: int, orders: Orders, control: 
     """Wait until the agent ends or has to be stopped, and return which, as the value of a `SessionEnd`."""
     began = grew = time.monotonic()
     size = 0
+    wait = _FIRST_POLL
     while agent.poll() is None:
         reap(agent)
-        if control.asked(_POLL):
+        if control.asked(wait):
             return "interrupted" if agent.poll() is None else "exited"
+        wait = min(2 * wait, _POLL)
         now, before, size = time.monotonic(), size, os.fstat(spool).st_size
         if size != before:
             grew = now

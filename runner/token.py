@@ -3,8 +3,12 @@
 import ctypes
 import json
 import os
+import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 SOURCES = ("NIGHTKEEP_TOKEN", "GITHUB_TOKEN")
@@ -18,6 +22,7 @@ _OTHERS = (
 )
 _PIPE = "NIGHTKEEP_TOKEN_PIPE"
 _PR_SET_DUMPABLE = 4
+_GH_LIMIT = 5  # seconds
 
 
 def shed_tokens() -> Mapping[str, str]:
@@ -41,7 +46,9 @@ def _execute_anew(held: Mapping[str, str]) -> None:
     with os.fdopen(sink, "w", encoding="utf-8") as file:
         json.dump(held, file)
     os.set_inheritable(source, True)  # noqa: FBT003 - takes it by position only
-    environment = {name: value for name, value in os.environ.items() if name not in held}
+    # A copy under another name is as good: some runners hand an Action's inputs on, as INPUT_GITHUB-TOKEN.
+    tokens = {*held.values()} - {""}
+    environment = {name: value for name, value in os.environ.items() if name not in held and value not in tokens}
     # -P: a folder `runner/` in the current directory must not be run in our place.
     os.execve(
         sys.executable,
@@ -64,3 +71,29 @@ def choose_token(token_file: Path | None, held: Mapping[str, str]) -> str | None
     if token_file is not None:
         return token_file.read_text(encoding="utf-8").strip() or None
     return next((held[name].strip() for name in SOURCES if held.get(name, "").strip()), None)
+
+
+def token_of_gh(host: str) -> str | None:
+    """Return the token that the GitHub CLI is logged in with on `host`; None when there is none, or no answer soon."""
+    program = shutil.which("gh")
+    if program is None:
+        return None
+    try:
+        process = subprocess.Popen(
+            [program, "auth", "token", "--hostname", host],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return None
+    with process:
+        try:
+            said, _ = process.communicate(timeout=_GH_LIMIT)
+        except subprocess.TimeoutExpired:
+            # It, or something that it has started and that holds its output open.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            return None
+    return said.decode(errors="replace").strip() or None if process.returncode == 0 else None

@@ -5,13 +5,12 @@ import re
 import shlex
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from platformdirs import user_config_path, user_state_path
+from platformdirs import user_config_path
 
 from delivery.conventions import Conventions
 from delivery.errors import PreflightError
@@ -21,12 +20,23 @@ from delivery.preflight import Plan
 from delivery.prompt import Instructions
 from delivery.run import Run
 from delivery.session import Sessions
+from runner.addresses import api_url
 from runner.environment import agent_environment
-from runner.processes import become_subreaper, stop_strays
+from runner.logs import LogPlace, default_directory
+from runner.processes import Strays, become_subreaper
 from runner.progress import Progress
 from runner.session import AgentSessions, SessionLimits
-from runner.settings import LoadedSettings, PromptReplacement, Settings, SettingsError, is_trusted, load_settings
-from runner.token import choose_token, close_to_other_processes
+from runner.settings import (
+    REPOSITORY_FILE,
+    LoadedSettings,
+    PromptReplacement,
+    Settings,
+    SettingsError,
+    entry_for,
+    is_trusted,
+    load_settings,
+)
+from runner.token import choose_token, close_to_other_processes, token_of_gh
 from worktree import (
     CommitRule,
     GitError,
@@ -39,8 +49,6 @@ from worktree import (
     Redactor,
     secrets_in,
 )
-
-REPOSITORY_FILE = ".github/nightkeep.yml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +81,14 @@ class Wiring:
 
     def settings(self, plan: Plan) -> Settings:
         """Return the settings for this repository, its own file included where it is trusted."""
-        text = self._repository_text(plan)
-        host = urlsplit(self.url.server).netloc
-        named = self.url.repository if host == "github.com" else f"{host}/{self.url.repository}"
-        loaded = _load(
-            self.options,
-            repository_text=text,
-            repository_name=named,
+        loaded = repository_settings(
+            self.launch,
+            self.machine.settings,
+            self.options.flags(),
+            repository=self.url.repository,
+            host=urlsplit(self.url.server).netloc,
             base=plan.base,
-            trusted=_is_trusted(self.url, host, self.machine.settings),
+            commit=plan.base_commit,
         )
         for notice in loaded.notices:
             self.progress.say(notice)
@@ -91,15 +98,17 @@ class Wiring:
         """Return the Run with the settings' limits on git."""
         return replace(self.run, launch=self.launch.limited(_git_limits(settings)))
 
-    def sessions(self, settings: Settings) -> Sessions:
+    def log_place(self, settings: Settings) -> LogPlace:
+        """Return where this command's logs go, if it begins its work now."""
+        return LogPlace.of(logs_of(settings), self.url.repository, self.url.number)
+
+    def sessions(self, settings: Settings, logs: LogPlace) -> Sessions:
         """Return what runs the agent; raises PreflightError when there is none."""
-        directory = settings.logs.directory or user_state_path("nightkeep") / "logs"
         limits = settings.limits
         return AgentSessions(
             _agent_argv(settings.agent, self.launch.directory),
             environment=agent_environment(os.environ, self.launch),
-            logs=directory / self.url.owner / self.url.name,
-            log_stem=f"{self.url.number}-{datetime.now().astimezone():%Y%m%dT%H%M%S%z}",
+            logs=logs,
             limits=SessionLimits(
                 wall=limits.session, step=limits.step, idle=limits.idle, output=limits.output, grace=limits.stop_grace
             ),
@@ -108,27 +117,22 @@ class Wiring:
             progress=self.progress.agent,
         )
 
-    def _repository_text(self, plan: Plan) -> str | None:
-        try:
-            return self.launch.read_file(plan.base_commit, REPOSITORY_FILE)
-        except UnicodeDecodeError as error:
-            raise PreflightError(f"{REPOSITORY_FILE} on {plan.base} is not UTF-8: {error}") from error
-
 
 def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, interruption: Interruption) -> Wiring:
     """Put a command together; raises PreflightError, LaunchError or Interrupted. Changes nothing but this process."""
     url = _issue_url(options.issue_url)
     if shutil.which("git") is None:
         raise PreflightError("git was not found on PATH; install it (2.38 or newer)")
-    directory = _launch_directory()
-    machine = _load(options, repository_text=None, repository_name=url.repository, base="", trusted=False)
+    directory = launch_directory()
+    machine = load(options.flags())
     if machine.settings.agent is not None:
         _agent_argv(machine.settings.agent, directory)
-    token = _token(machine.settings.token_file, held)
+    address = api_url(url.server, os.environ)
+    token = find_token(machine.settings.token_file, held, urlsplit(url.server).netloc, progress.say)
     close_to_other_processes()
     become_subreaper()
     redact = Redactor([token, *held.values(), *secrets_in(os.environ)])
-    launch = _launch(directory, url, machine.settings, interruption, redact)
+    launch = open_launch(directory, machine.settings, interruption, redact, clone_url=url.clone_url)
 
     def report(line: str) -> None:
         progress.say(redact(line))
@@ -137,7 +141,7 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
         url=url,
         base=options.base,
         github=GitHub(
-            api_url=_api_url(url), token=token, repository=url.repository, interruption=interruption, report=report
+            api_url=address, token=token, repository=url.repository, interruption=interruption, report=report
         ),
         launch=launch,
         origin=Origin(url.clone_url, token),
@@ -146,6 +150,7 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
         redact=redact,
         host=socket.gethostname() or "unknown",
         continue_command=redact(_continue_command(options, url)),
+        logs=logs_of(machine.settings),
     )
     return Wiring(
         url=url,
@@ -209,28 +214,72 @@ def _split(what: str, command: str) -> list[str]:
     return argv
 
 
-def _load(
-    options: RunOptions, *, repository_text: str | None, repository_name: str, base: str, trusted: bool
+def user_file() -> Path:
+    """Return where the user's own configuration is."""
+    return user_config_path("nightkeep") / "config.yml"
+
+
+def load(
+    flags: Mapping[str, object],
+    *,
+    repository_text: str | None = None,
+    repository_name: str = "",
+    base: str = "",
+    trusted: bool = False,
 ) -> LoadedSettings:
+    """Load the settings of this machine, and a repository's if its file's text is given, as `load_settings` does.
+
+    Raises PreflightError with every problem, one in a line.
+    """
     try:
         return load_settings(
             repository_text=repository_text,
             repository_name=repository_name,
             base=base,
             trusted=trusted,
-            user_file=user_config_path("nightkeep") / "config.yml",
+            user_file=user_file(),
             environment=os.environ,
-            flags=options.flags(),
+            flags=flags,
         )
     except SettingsError as error:
         raise PreflightError(str(error)) from error
 
 
-def _is_trusted(url: IssueUrl, host: str, machine: Settings) -> bool:
-    """A workflow runs in its own repository by that repository's leave; elsewhere the user decides."""
+def repository_settings(
+    launch: Launch,
+    machine: Settings,
+    flags: Mapping[str, object],
+    *,
+    repository: str,
+    host: str,
+    base: str,
+    commit: str,
+) -> LoadedSettings:
+    """Return the settings for OWNER/NAME on `host`, its own file on `base` included where it is trusted.
+
+    `commit` is where origin has `base`, fetched. Raises PreflightError.
+    """
+    try:
+        text = launch.read_file(commit, REPOSITORY_FILE)
+    except UnicodeDecodeError as error:
+        raise PreflightError(f"{REPOSITORY_FILE} on {base} is not UTF-8: {error}") from error
+    return load(
+        flags,
+        repository_text=text,
+        repository_name=entry_for(repository, host),
+        base=base,
+        trusted=trusts(machine, repository, host),
+    )
+
+
+def trusts(machine: Settings, repository: str, host: str) -> bool:
+    """Tell whether OWNER/NAME's own file is used.
+
+    A workflow runs in its own repository by that repository's leave; elsewhere the user decides.
+    """
     in_workflow = os.environ.get("GITHUB_ACTIONS") == "true"
-    own = os.environ.get("GITHUB_REPOSITORY", "").lower() == url.repository.lower()
-    return (in_workflow and own) or is_trusted(url.repository, host, machine.trusted_repositories)
+    own = os.environ.get("GITHUB_REPOSITORY", "").lower() == repository.lower()
+    return (in_workflow and own) or is_trusted(repository, host, machine.trusted_repositories)
 
 
 def _git_limits(settings: Settings) -> Limits:
@@ -238,25 +287,34 @@ def _git_limits(settings: Settings) -> Limits:
     return Limits(command=limits.git, push=limits.push, file=limits.file)
 
 
-def _launch(directory: Path, url: IssueUrl, machine: Settings, interruption: Interruption, redact: Redactor) -> Launch:
+def logs_of(machine: Settings) -> Path:
+    """Return the directory of all logs."""
+    return machine.logs.directory or default_directory()
+
+
+def open_launch(
+    directory: Path, machine: Settings, interruption: Interruption, redact: Redactor, *, clone_url: str
+) -> Launch:
+    """Open the clone at `directory`; raises PreflightError, with `clone_url` in the remedy, or Interrupted."""
     try:
         opened = Launch.open(
             directory,
             interruption=interruption,
             redact=redact,
             limits=_git_limits(machine),
-            sweep=stop_strays,
+            sweep=Strays().stop,
         )
     except Interrupted:
         raise
     except LaunchError as error:
-        raise PreflightError(f"{error}; run this in a clone of it: git clone {url.clone_url}") from error
+        raise PreflightError(f"{error}; run this in a clone of it: git clone {clone_url}") from error
     except GitError as error:
         raise PreflightError(str(error)) from error
     return replace(opened, worktrees=machine.worktrees.directory or opened.worktrees)
 
 
-def _launch_directory() -> Path:
+def launch_directory() -> Path:
+    """Return where the command was typed; raises PreflightError."""
     try:
         return Path.cwd()
     except OSError as error:
@@ -281,17 +339,8 @@ def _continue_command(options: RunOptions, url: IssueUrl) -> str:
     return shlex.join(["nightkeep", "run", str(url), *typed])
 
 
-def _api_url(url: IssueUrl) -> str:
-    """Return the API's address: as Actions says, else where github.com and GitHub Enterprise have it."""
-    named = os.environ.get("GITHUB_API_URL", "").rstrip("/")
-    if named:
-        if urlsplit(named).scheme not in ("http", "https") or not urlsplit(named).hostname:
-            raise PreflightError(f"GITHUB_API_URL is no address: {named!r}; it looks like https://api.github.com")
-        return named
-    return "https://api.github.com" if urlsplit(url.server).hostname == "github.com" else f"{url.server}/api/v3"
-
-
-def _token(token_file: Path | None, held: Mapping[str, str]) -> str:
+def find_token(token_file: Path | None, held: Mapping[str, str], host: str, say: Callable[[str], None]) -> str:
+    """Return the token for `host`; `say` is told when it is the GitHub CLI's. Raises PreflightError."""
     try:
         token = choose_token(token_file, held)
     except (OSError, UnicodeDecodeError) as error:
@@ -299,7 +348,13 @@ def _token(token_file: Path | None, held: Mapping[str, str]) -> str:
     if token is None:
         if token_file is not None:
             raise PreflightError(f"the token file {token_file} is empty")
-        raise PreflightError("there is no token; give one by --token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN")
+        token = None if os.environ.get("GITHUB_ACTIONS") == "true" else token_of_gh(host)
+        if token is None:
+            raise PreflightError(
+                "there is no token; give one by --token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN, "
+                f"or log the GitHub CLI in (gh auth login --hostname {host})"
+            )
+        say(f"using the token that the GitHub CLI has for {host} (gh auth token)")
     if not re.fullmatch(r"[!-~]+", token):
         raise PreflightError("what was given as the token is none: it must be one word of ASCII characters")
     return token

@@ -3,6 +3,7 @@
 from worktree.ending import Ending, Preserved
 from worktree.errors import (
     AcquisitionError,
+    BranchTakenError,
     GitError,
     Interrupted,
     LaunchError,
@@ -15,10 +16,12 @@ from worktree.interruption import Interruption
 from worktree.launch import Launch
 from worktree.redaction import Redactor, secrets_in
 from worktree.remote import Fence, Origin, RefUpdate
+from worktree.survey import Survey
 from worktree.worktree import CommitRule, Worktree
 
 __all__ = [
     "AcquisitionError",
+    "BranchTakenError",
     "CommitRule",
     "Ending",
     "Fence",
@@ -33,6 +36,7 @@ __all__ = [
     "Preserved",
     "Redactor",
     "RefUpdate",
+    "Survey",
     "UnsettledError",
     "Worktree",
     "WorktreeError",

@@ -1,34 +1,50 @@
 """Making a worktree, or nothing."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from os import getpid
 from pathlib import Path
 
 from worktree.checkout import Checkout, Ledger
 from worktree.cleanup import clean_up
-from worktree.errors import AcquisitionError, GitError, LaunchError, WorktreeError
+from worktree.errors import AcquisitionError, BranchTakenError, GitError, LaunchError, WorktreeError
 from worktree.launch import Launch
+from worktree.reading import read_regular
 from worktree.record import RecordDirectory, RunRecord, host_name, new_run_id
 from worktree.remote import Fence, Origin, Remote
 
 
-def acquire_new(launch: Launch, branch: str, base: str, origin: Origin | None, fence: Fence | None) -> Checkout:
+def acquire_new(
+    launch: Launch,
+    branch: str,
+    base: str,
+    origin: Origin | None,
+    fence: Fence | None,
+    fetched: Mapping[str, str] | None,
+) -> Checkout:
     """Make a worktree on a new branch at the Base branch's commit on origin; see `Worktree.create`."""
     _refuse(launch.obstacle(branch, None))
     remote = launch.remote(origin)
-    pinned = _fetch(launch, remote, base)[base]
+    pinned = _pin(launch, remote, fetched, base)[base]
     record = _record(launch, base, branch, pinned, pinned, made_branch=True)
     return _add(launch, remote, fence, record, resumed=False)
 
 
-def acquire_existing(launch: Launch, branch: str, base: str, origin: Origin | None, fence: Fence | None) -> Checkout:
+def acquire_existing(
+    launch: Launch,
+    branch: str,
+    base: str,
+    origin: Origin | None,
+    fence: Fence | None,
+    fetched: Mapping[str, str] | None,
+) -> Checkout:
     """Make a worktree on a branch as it stands on origin; see `Worktree.resume`."""
     remote = launch.remote(origin)
-    fetched = _fetch(launch, remote, base, branch)
-    _refuse(launch.obstacle(branch, fetched[branch]))
+    pinned = _pin(launch, remote, fetched, base, branch)
+    _refuse(launch.obstacle(branch, pinned[branch]))
     made_branch = f"refs/heads/{branch}" not in launch.refs
-    record = _record(launch, base, branch, fetched[branch], fetched[base], made_branch=made_branch)
+    record = _record(launch, base, branch, pinned[branch], pinned[base], made_branch=made_branch)
     return _add(launch, remote, fence, record, resumed=True)
 
 
@@ -37,25 +53,34 @@ def _refuse(obstacle: str | None) -> None:
         raise LaunchError(obstacle)
 
 
-def _fetch(launch: Launch, remote: Remote, base: str, *others: str) -> dict[str, str]:
+def _pin(
+    launch: Launch, remote: Remote, fetched: Mapping[str, str] | None, base: str, *others: str
+) -> Mapping[str, str]:
+    """Return the branches' commits on origin, which are here then; `fetched` are those that were fetched just now."""
     branches = (base, *others)
+    if fetched is None or not fetched.keys() >= set(branches):
+        fetched = _fetch(remote, branches)
+    remote.known.update(fetched.values())
+    # As `git fetch` does, without naming the old value: this ref only mirrors origin, and the last look wins.
+    launch.git.run("update-ref", "-m", "nightkeep: fetch", f"refs/remotes/origin/{base}", fetched[base])
+    return fetched
+
+
+def _fetch(remote: Remote, branches: tuple[str, ...]) -> Mapping[str, str]:
     try:
-        fetched = remote.fetch(*branches)
+        return remote.fetch(*branches)
     except GitError:
         there = remote.read(*(f"refs/heads/{branch}" for branch in branches))
         missing = [branch for branch in branches if f"refs/heads/{branch}" not in there]
         if not missing:
             raise
         raise LaunchError(f"branch {missing[0]} does not exist on origin ({remote.url}); push it first") from None
-    # As `git fetch` does, without naming the old value: this ref only mirrors origin, and the last look wins.
-    launch.git.run("update-ref", "-m", "nightkeep: fetch", f"refs/remotes/origin/{base}", fetched[base])
-    return fetched
 
 
 def _record(launch: Launch, base: str, branch: str, pinned: str, pinned_base: str, *, made_branch: bool) -> RunRecord:
     return RunRecord(
         run_id=new_run_id(),
-        pid=getpid(),
+        pid=os.getpid(),
         host=host_name(),
         started=datetime.now(UTC),
         base=base,
@@ -79,20 +104,38 @@ def _free_path(launch: Launch, branch: str) -> Path:
 
 def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord, *, resumed: bool) -> Checkout:
     directory = RecordDirectory(launch.common, record.run_id)
-    new = ["--no-track", "-b", record.branch, str(record.path), record.pinned]
-    target = new if record.made_branch else [str(record.path), record.branch]
     # Clean-up reads the log of HEAD. Once it is there git goes on with it, whatever is configured.
     logging = replace(launch.git, settings=(("core.logAllRefUpdates", "true"),))
     reason = f"nightkeep {record.run_id}"
     try:
         directory.write(record)
-        logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, *target)
+        if record.made_branch:
+            _make_branch(launch, record)
+        logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, str(record.path), record.branch)
         return _checkout(launch, remote, fence, record, directory, resumed=resumed)
+    except BranchTakenError:
+        directory.remove()
+        raise
     except (WorktreeError, OSError) as error:
         kept = _undo(launch, remote, record, directory)
         if isinstance(error, WorktreeError) and kept is None:
             raise
         raise AcquisitionError(f"the worktree {record.path} could not be made: {error}", kept) from error
+
+
+def _make_branch(launch: Launch, record: RunRecord) -> None:
+    """Make the local branch, which nobody may have made meanwhile: whoever makes it owns it."""
+    ref = f"refs/heads/{record.branch}"
+    reason = f"nightkeep {record.run_id}"
+    try:
+        launch.git.run("update-ref", "-m", reason, ref, record.pinned, "0" * len(record.pinned))
+    except GitError as error:
+        if launch.git.completing().run("rev-parse", "--verify", "--quiet", ref, accept=(0, 1)).status == 0:
+            raise BranchTakenError(
+                f"the local branch {record.branch} was made by somebody else just now; another run works on it, or "
+                "somebody does by hand"
+            ) from error
+        raise
 
 
 def _checkout(
@@ -104,7 +147,8 @@ def _checkout(
     *,
     resumed: bool,
 ) -> Checkout:
-    admin = Path((record.path / ".git").read_text().removeprefix("gitdir: ").strip())
+    admin = Path(os.fsdecode(read_regular(record.path / ".git")).removeprefix("gitdir: ").removesuffix("\n"))
+    status = record.path.lstat()
     # Both directories are named outright, so that nothing an agent does to `.git`, `core.bare` or `core.worktree`
     # makes our commands work elsewhere.
     selectors = (f"--git-dir={admin}", f"--work-tree={record.path}")
@@ -112,6 +156,7 @@ def _checkout(
         record=record,
         directory=directory,
         admin=admin,
+        identity=(status.st_dev, status.st_ino),
         git=replace(launch.git, directory=record.path, selectors=selectors),
         shared=launch.git,
         remote=remote,

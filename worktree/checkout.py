@@ -1,14 +1,21 @@
 """One linked worktree and all that is pinned about it; what preservation and clean-up work on."""
 
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from worktree.configuration import Configuration, as_environment, new_filters, read_configuration, without_filters
+from worktree.errors import PrivateWorkError, WorktreeError
 from worktree.git import Git
-from worktree.record import RecordDirectory, RunRecord
+from worktree.reading import read_regular
+from worktree.record import RecordDirectory, RunRecord, read_records
 from worktree.remote import Fence, RefUpdate, Remote
 from worktree.snapshot import Snapshot
+
+_LONGEST_LOG = 1 << 26  # bytes
+# How the log of HEAD tells a commit that was made from one that was only moved to.
+_COMMITTING = ("commit", "cherry-pick", "revert", "am:", "rebase (pick)", "rebase (continue)", "rebase (reword)")
 
 
 @dataclass(slots=True)
@@ -34,13 +41,14 @@ class Checkout:
     """The worktree at `path` whose git directory is `admin`.
 
     `git` works in it by both names, so that a replaced `.git` leads nowhere; `shared` works in the git directory
-    common to all worktrees. `refs` and `configuration` are those of the Launch repository before the run. `resumed`
-    says that origin held the Issue branch before.
+    common to all worktrees. `identity` is the device and inode of `path` at acquisition. `refs` and `configuration`
+    are those of the Launch repository before the run. `resumed` says that origin held the Issue branch before.
     """
 
     record: RunRecord
     directory: RecordDirectory
     admin: Path
+    identity: tuple[int, int]
     git: Git
     shared: Git
     remote: Remote
@@ -65,6 +73,19 @@ class Checkout:
         """The commit at which origin was last seen to hold the Issue branch; None when it was not seen there."""
         return self.ledger.refs.get(self.branch_ref, self.record.pinned if self.resumed else None)
 
+    def is_in_place(self) -> bool:
+        """Whether `path` is still the directory that was acquired, and no link or other directory in its place."""
+        try:
+            status = self.path.lstat()
+        except OSError:
+            return False
+        return stat.S_ISDIR(status.st_mode) and (status.st_dev, status.st_ino) == self.identity
+
+    def require_in_place(self) -> None:
+        """Raise WorktreeError unless the files at `path` are the worktree's; a person's could be there instead."""
+        if not self.is_in_place():
+            raise WorktreeError(f"{self.path} was replaced by something else, so nothing in it is touched")
+
     def local_places(self) -> list[tuple[str, str]]:
         """Return where the snapshots are that only this machine has."""
         kept = self.ledger.unpublished.items()
@@ -85,8 +106,51 @@ class Checkout:
         off = as_environment(without_filters(self.ledger.filters))
         return replace(self, git=self.git.within(**off), shared=self.shared.within(**off))
 
+    def private_commit(self, commit: str) -> str | None:
+        """Return a commit that a push of `commit` would publish and that was a person's alone, or None.
+
+        A person's alone is what their refs held when the run began, or hold now where the refs were there then, and
+        what origin was not seen to hold. Branches of other runs are nobody's, and neither is what was committed here.
+        """
+        published = {oid for ref, oid in self.refs.items() if ref.startswith("refs/remotes/origin/")} | self.ledger.held
+        now = self.refs_now()
+        runs = {f"refs/heads/{record.branch}" for record in read_records(self.remote.common)}
+        owned = [ref for ref in self.refs.keys() - runs - {self.branch_ref} if not ref.startswith("refs/remotes/")]
+        moved = {now[ref] for ref in owned if ref in now} - self._committed()
+        theirs = ({self.refs[ref] for ref in owned} | moved) - published
+        if not theirs:
+            return None
+        offered = self._beyond({commit}, published)
+        return next(iter(sorted(offered & self._beyond(theirs, published))), None) if offered else None
+
+    def _committed(self) -> set[str]:
+        """Return the commits that were made in this worktree, as the log of its HEAD has them."""
+        try:
+            log = read_regular(self.admin / "logs" / "HEAD", _LONGEST_LOG)
+        except FileNotFoundError:
+            return set()
+        entries = (line.partition("\t") for line in log.decode(errors="replace").splitlines())
+        return {entry[0].split(" ")[1] for entry in entries if entry[2].startswith(_COMMITTING)}
+
+    def refs_now(self) -> dict[str, str]:
+        """Return the refs of the Launch repository as they are now."""
+        listed = self.shared.run("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
+        return {ref: oid for oid, ref in (line.split(" ", 1) for line in listed)}
+
+    def _beyond(self, commits: set[str], others: set[str]) -> set[str]:
+        lines = [*sorted(commits), *(f"^{oid}" for oid in sorted(others))]
+        return set(self.shared.run("rev-list", "--stdin", stdin="\n".join(lines).encode() + b"\n").text.split())
+
     def push(self, what: str, update: RefUpdate) -> None:
-        """Push one ref, in one push with the claim's where there is one, and enter it in the ledger."""
+        """Push one ref, in one push with the claim's where there is one, and enter it in the ledger.
+
+        Raises PrivateWorkError, before anything is pushed, when that would publish a commit of the person's.
+        """
+        private = self.private_commit(update.new)
+        if private is not None:
+            raise PrivateWorkError(
+                f"{update.ref} is not pushed, because commit {private} in it was only on the person's own branches"
+            )
         claim = [self.fence()] if self.fence else []
         self.remote.push(update, *claim)
         self.ledger.held.add(update.new)

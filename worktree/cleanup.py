@@ -10,10 +10,13 @@ from worktree.caches import is_cache
 from worktree.checkout import Checkout
 from worktree.errors import GitError
 from worktree.files import Listing, list_files, private_index, write_complete_tree
+from worktree.mounts import mounts_below
 from worktree.processes import at_work_in
+from worktree.reading import read_regular, read_words
 from worktree.state import State, read_state
 
 _MOST_NAMED = 5
+_LONGEST_LOG = 1 << 26  # bytes of the log of HEAD; some three hundred thousand moves
 
 # What tells one state of a file from another: device, inode, mode, size, modification and change times in ns.
 Signature = tuple[int, int, int, int, int, int]
@@ -26,9 +29,9 @@ class Facts:
     `at_work` names the processes that work in it. `locked_by` is the reason of git's lock on it, `links_back`
     whether its `.git` is still ours. `changed` are paths that differ from HEAD and from every snapshot on origin;
     `hidden` such that git was told not to look at; `ignored` those that are no caches; `unknown` what git does not
-    list at all. `unheld` is a commit that the run made and that origin was not seen to hold, `private_refs` whether
-    the worktree has refs of its own, `submodules` whether it has the object stores of submodules, which go with its
-    git directory.
+    list at all; `mounts` what is mounted in it. `unheld` is a commit that the run made and that origin was not seen
+    to hold, `private_refs` whether the worktree has refs of its own, `submodules` whether it has the object stores
+    of submodules, which go with its git directory.
     """
 
     state: State
@@ -40,6 +43,7 @@ class Facts:
     ignored: tuple[str, ...]
     unknown: tuple[str, ...]
     unheld: str | None
+    mounts: tuple[str, ...]
     private_refs: bool
     submodules: bool
 
@@ -73,6 +77,7 @@ def _not_on_origin(facts: Facts, branch: str) -> str | None:
 
 def _files_to_keep(facts: Facts) -> str | None:
     for what, paths in (
+        ("what is mounted there", facts.mounts),
         ("edits that git was told not to look at", facts.hidden),
         ("changes in no commit on origin", facts.changed),
         ("ignored files", facts.ignored),
@@ -141,6 +146,7 @@ def _facts(checkout: Checkout, signatures: dict[str, Signature]) -> Facts:
         ignored=tuple(path for path in ignored if path not in caches),
         unknown=tuple(path for path in signatures if path not in listed and not path.startswith(tuple(caches))),
         unheld=_unheld_commit(checkout, state),
+        mounts=tuple(mounts_below(checkout.path)),
         private_refs=_holds_files(checkout.admin / "refs"),
         submodules=_holds_files(checkout.admin / "modules"),
     )
@@ -168,26 +174,22 @@ def _ignored(checkout: Checkout) -> list[str]:
 
 
 def _locked_by(admin: Path) -> str | None:
-    try:
-        return (admin / "locked").read_text(errors="replace").strip()
-    except FileNotFoundError:
-        return None
+    return " ".join(read_words(admin / "locked")) or None
 
 
 def _links_back(checkout: Checkout) -> bool:
-    link = checkout.path / ".git"
-    ours = f"gitdir: {checkout.admin}"
-    return (
-        not checkout.path.is_symlink() and not link.is_symlink() and link.is_file() and link.read_text().strip() == ours
-    )
+    try:
+        link = read_words(checkout.path / ".git")
+    except OSError:
+        return False
+    return checkout.is_in_place() and link == ["gitdir:", *str(checkout.admin).split()]
 
 
 def _unheld_commit(checkout: Checkout, state: State) -> str | None:
     """Return a commit that HEAD has named during the run and that origin was not seen to hold."""
-    log = (checkout.admin / "logs" / "HEAD").read_text(errors="replace").splitlines()
+    log = read_regular(checkout.admin / "logs" / "HEAD", _LONGEST_LOG).decode(errors="replace").splitlines()
     made = {oid for line in log for oid in line.split(" ", 2)[:2] if oid.strip("0")}
-    former = checkout.admin / "ORIG_HEAD"
-    made |= {former.read_text().strip()} if former.exists() else set()
+    made |= set(read_words(checkout.admin / "ORIG_HEAD"))
     made |= {state.head} if state.head else set()
     unknown = made - checkout.ledger.held
     if not unknown:

@@ -14,12 +14,20 @@ class LaunchError(WorktreeError):
     """The Launch directory cannot be worked from as it stands. Nothing was done; the text says the remedy."""
 
 
+class BranchTakenError(LaunchError):
+    """Somebody else made the local branch just before we could. Nothing was done."""
+
+
 class AcquisitionError(WorktreeError):
     """A worktree could not be made. `left` says what is there all the same, None when nothing is."""
 
     def __init__(self, message: str, left: str | None) -> None:
         super().__init__(message if left is None else f"{message}; {left}")
         self.left = left
+
+
+class PrivateWorkError(WorktreeError):
+    """A push was not made, because it would have published what was a person's alone."""
 
 
 class UnsettledError(WorktreeError):

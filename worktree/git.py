@@ -10,11 +10,16 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from worktree.errors import GitError, GitTimeoutError, Interrupted
 from worktree.interruption import Interruption
 from worktree.redaction import Redactor
+
+if TYPE_CHECKING:
+    from git.cmd import Git as GitPython
 
 _TICK = 0.1  # seconds between two looks at the deadline and the interruption
 _LEFT_IN_PIPES = 1 << 20  # bytes; no less than what a process that has ended can have left there
@@ -29,6 +34,9 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_EDITOR": "false",
     "GIT_SEQUENCE_EDITOR": "false",
+    # An agent can write both, and they would make us believe in commits and parents that origin does not have.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
 }
 
 # What a user's configuration must not change about our commands: no hooks, no signing, no background work, no
@@ -37,6 +45,7 @@ _ENVIRONMENT = {
 _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
+    ("core.commitGraph", "false"),
     ("core.safecrlf", "false"),
     ("core.trustctime", "true"),
     ("core.checkStat", "default"),
@@ -59,6 +68,10 @@ IDENTITY = {
     for role in ("AUTHOR", "COMMITTER")
     for part, value in (("NAME", "Nightkeep"), ("EMAIL", "nightkeep@localhost"))
 }
+
+# What keeps GitPython from running `git version` twice when it is imported, to find out about a git that it need not
+# know: it is told of one that cannot be executed, and that this does not matter.
+_NO_LOOK = {"GIT_PYTHON_REFRESH": "quiet", "GIT_PYTHON_GIT_EXECUTABLE": os.devnull}
 
 # Another git command holds a lock or moved a ref between our read and our write: waiting helps. Git says so in
 # words only; a wrong guess costs a short wait, never work.
@@ -189,14 +202,6 @@ class Git:
     def _start(
         self, arguments: Sequence[str], stdin: bytes | None, pass_fds: Sequence[int]
     ) -> "subprocess.Popen[bytes]":
-        # GitPython is imported here because importing it starts a process and takes a tenth of a second.
-        try:
-            from git.cmd import Git as GitPython
-        except ImportError as error:  # GitPython's way of saying that there is no git
-            # It starts one in our process group to find out, and Ctrl-C ends that as well.
-            self._refuse_if_interrupted(arguments)
-            raise GitError(_shown(arguments), self.directory, status=None, stderr=str(error)) from error
-
         # Its `env` can add a variable but not remove one, so `env -u` does. `-C` and not a working directory,
         # because GitPython runs the command elsewhere when that directory is missing.
         environment = {**_ENVIRONMENT, **self.environment}
@@ -207,7 +212,7 @@ class Git:
             source.write(stdin or b"")
             source.seek(0)
             try:
-                running = GitPython().execute(
+                running = _gitpython()().execute(
                     argv,
                     istream=source if stdin is not None else None,
                     as_process=True,
@@ -300,6 +305,20 @@ def _bury_orphans(group: int) -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG)[0]:
             pass
+
+
+@cache
+def _gitpython() -> "type[GitPython]":
+    """Import GitPython when it is needed, because that takes a while."""
+    before = {name: os.environ.pop(name) for name in _NO_LOOK if name in os.environ}
+    os.environ.update(_NO_LOOK)
+    try:
+        from git.cmd import Git as GitPython
+    finally:
+        for name in _NO_LOOK:
+            del os.environ[name]
+        os.environ.update(before)
+    return GitPython
 
 
 def _unwanted(name: str) -> bool:

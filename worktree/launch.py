@@ -1,5 +1,6 @@
 """The Launch directory: the clone that a run is started from, and never worked in."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from worktree.interruption import Interruption
 from worktree.record import RunRecord, read_records
 from worktree.redaction import Redactor
 from worktree.remote import Origin, Remote, pinned_settings
+from worktree.survey import Survey, survey
 
 _NO_LIMITS = Limits()
 
@@ -74,6 +76,10 @@ class Launch:
             checked_out=heads[0].removeprefix("refs/heads/") if heads else None,
         )
 
+    def close(self) -> None:
+        """Stop what git commands may have left running; call it when none is to follow."""
+        self.git.sweep()
+
     def limited(self, limits: Limits) -> "Launch":
         """Return the same clone with other limits for what is done from it."""
         return replace(self, git=replace(self.git, limits=limits))
@@ -83,6 +89,33 @@ class Launch:
         """The URL of the remote "origin" as it is configured, or None."""
         urls = [value for _, key, value in self.configuration if key == "remote.origin.url"]
         return urls[-1] if urls else None
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether the clone lacks older history."""
+        return (self.common / "shallow").exists()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the clone lacks objects that git is to fetch when they are needed."""
+        keys = {key for _, key, value in self.configuration if value.lower() not in ("", "false", "no", "off", "0")}
+        return any(
+            key == "extensions.partialclone" or (key.startswith("remote.") and key.endswith(".promisor"))
+            for key in keys
+        )
+
+    def survey(self, commit: str) -> Survey:
+        """Look at what a commit that was fetched asks of this machine. Raises GitError."""
+        return survey(self.git, commit, is_partial=self.is_partial)
+
+    def has_git_command(self, name: str) -> bool:
+        """Whether `git <name>`, a command that is no part of git itself, is installed where git finds it."""
+        return self.git.answers(name, "version")
+
+    def git_version(self) -> tuple[int, ...]:
+        """Return git's version as far as it is numbers. Raises GitError."""
+        found = re.search(r"[0-9]+(?:\.[0-9]+)*", self.git.run("version").text)
+        return tuple(int(part) for part in found[0].split(".")) if found else ()
 
     def remote(self, origin: Origin | None = None) -> Remote:
         """Return origin at that pinned URL and credential, or as the clone itself reaches it."""

@@ -17,6 +17,7 @@ _LONGEST_SUBJECT = 120
 
 def preserve(checkout: Checkout, base: str, reason: str) -> None:
     """Bring what the run made to origin. `checkout` must be a completion view. Raises GitError or OSError."""
+    checkout.require_in_place()
     state = read_state(checkout.git, checkout.admin)
     kept = None if state.is_plain_on(checkout.record.branch) else keep_snapshot(checkout, state)
     try:

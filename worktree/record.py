@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
+
+from worktree.reading import read_regular
 
 
 class RunRecord(BaseModel):
@@ -73,8 +75,8 @@ def read_records(common: Path) -> list[RunRecord]:
     """Return the records of this clone's runs that can be read."""
     found = []
     for file in sorted((common / "nightkeep" / "runs").glob("*/record.json")):
-        with contextlib.suppress(OSError, ValidationError):
-            found.append(RunRecord.model_validate_json(file.read_text(encoding="utf-8")))
+        with contextlib.suppress(OSError, ValueError):
+            found.append(RunRecord.model_validate_json(read_regular(file)))
     return found
 
 

@@ -3,8 +3,8 @@
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping
-from urllib.parse import quote
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote, quote_plus
 
 MASK = "***"
 
@@ -28,15 +28,16 @@ _SHORTEST_SECRET = 8
 class Redactor:
     """Masks known secret values, and whatever has the shape of a well-known token.
 
-    A known value is masked as it is, URL-encoded, JSON-escaped, in base64, and in the base64 of GitHub's basic
-    authentication; a value of several lines also line by line. Values shorter than eight characters are
+    A known value is masked as it is, URL-encoded, JSON-escaped (twice, too), in base64, and in the base64 of GitHub's
+    basic authentication; a value of several lines also line by line, and one that is a JSON document also by each
+    string in it. Values shorter than eight characters are
     ignored: masking them would mask ordinary words.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms: set[str] = set()
         for secret in secrets:
-            for value in {secret, secret.strip(), *secret.splitlines()}:
+            for value in {secret, secret.strip(), *secret.splitlines(), *_strings_in(secret)}:
                 if len(value) >= _SHORTEST_SECRET:
                     forms |= _forms(value)
         # Longest first, so that no form is cut short by one that it contains.
@@ -52,9 +53,29 @@ def secrets_in(environment: Mapping[str, str]) -> list[str]:
     return [value for name, value in environment.items() if value and _SECRET_NAME.search(name)]
 
 
+def _strings_in(secret: str) -> Iterator[str]:
+    """Return the strings of a JSON document, as the credentials of a service account are; none for other text."""
+    if not secret.lstrip().startswith(("{", "[")):
+        return
+    try:
+        parts = [json.loads(secret)]
+    except (ValueError, RecursionError):
+        return
+    while parts:
+        match parts.pop():
+            case str() as text:
+                yield from {text, *text.splitlines()}
+            case dict() as fields:
+                parts.extend(fields.values())
+            case list() as entries:
+                parts.extend(entries)
+
+
 def _forms(value: str) -> set[str]:
-    raw = value.encode()
-    forms = {value, quote(value, safe=""), json.dumps(value)[1:-1]}
+    raw = value.encode(errors="surrogateescape")
+    escaped = json.dumps(value)[1:-1]
+    quoted = {encode(raw, safe="") for encode in (quote, quote_plus)}
+    forms = {value, escaped, json.dumps(escaped)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], *quoted}
     forms.add(base64.b64encode(b"x-access-token:" + raw).decode())
     # The bytes around the value decide how it falls into base64's groups of three: cover all three, without the
     # characters at either end that the neighbours share.

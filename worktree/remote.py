@@ -1,8 +1,9 @@
 """Talking to origin, with a configuration that no agent can have written."""
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +12,9 @@ from urllib.parse import urlsplit
 from worktree.configuration import as_environment
 from worktree.errors import GitError
 from worktree.git import Completed, Git
+from worktree.reading import read_regular
 
+_LONGEST_SHALLOW = 1 << 24  # bytes
 ABSENT = ""  # as RefUpdate.expected: the ref must not exist yet
 
 
@@ -88,6 +91,21 @@ class Remote:
         self.known.update(fetched.values())
         return fetched
 
+    def rehearse(self, commit: str, *refs: str) -> dict[str, str]:
+        """Try, by a dry run, to push a commit to refs; return those that are refused, with the reason. Makes no ref.
+
+        The server is asked for leave to push and for its refs, and gets nothing: rules that it applies to what it
+        gets are not seen. Raises GitError when it lets nobody push, or does not answer.
+        """
+        refspecs = [f"{commit}:{ref}" for ref in refs]
+        arguments = ["push", "--dry-run", "--porcelain", "--no-verify", "--", self.url, *refspecs]
+        with self._workplace() as (git, _):
+            said = self._run(git, *arguments, limit=git.limits.push, accept=(0, 1))
+        rows = [line.split("\t") for line in said.text.splitlines() if line.startswith("!\t")]
+        if said.status and not rows:
+            raise git.failure(arguments, said)
+        return {row[1].partition(":")[2]: git.redact(row[2]) for row in rows}
+
     def push(self, *updates: RefUpdate) -> None:
         """Make origin's refs name the given commits, all of them or none, and read them back.
 
@@ -115,15 +133,15 @@ class Remote:
         seen = self.read(*(update.ref for update in updates))
         return all(seen.get(update.ref) == update.new for update in updates)
 
-    def _run(self, git: Git, *arguments: str, limit: float | None = None) -> Completed:
+    def _run(self, git: Git, *arguments: str, limit: float | None = None, accept: Collection[int] = (0,)) -> Completed:
         if self.origin.token is None:
-            return git.within(**as_environment(self.settings)).run(*arguments, limit=limit)
+            return git.within(**as_environment(self.settings)).run(*arguments, limit=limit, accept=accept)
         with _offered(self.origin.token) as source:
             settings = [*self.settings, *_credential_settings(self.url, source)]
             shielded = git.within(
                 **as_environment(settings), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull
             )
-            return shielded.run(*arguments, limit=limit, pass_fds=(source,))
+            return shielded.run(*arguments, limit=limit, accept=accept, pass_fds=(source,))
 
     @contextmanager
     def _workplace(self) -> Iterator[tuple[Git, Path]]:
@@ -134,9 +152,8 @@ class Remote:
             (directory / "HEAD").write_text("ref: refs/heads/none\n")
             (directory / "config").write_text(_config(self.object_format))
             (directory / "packed-refs").write_text("".join(f"{oid} refs/known/{oid}\n" for oid in sorted(self.known)))
-            shallow = self.common / "shallow"
-            if shallow.exists():
-                (directory / "shallow").write_bytes(shallow.read_bytes())
+            with contextlib.suppress(FileNotFoundError):
+                (directory / "shallow").write_bytes(read_regular(self.common / "shallow", _LONGEST_SHALLOW))
             git = Git(
                 directory=self.common,
                 interruption=self.git.interruption,

@@ -1,6 +1,8 @@
 """What the Issue branch cannot carry."""
 
 from worktree.checkout import Checkout
+from worktree.errors import PrivateWorkError
+from worktree.record import read_records
 from worktree.remote import ABSENT, RefUpdate
 from worktree.snapshot import take_snapshot
 from worktree.state import State
@@ -30,9 +32,10 @@ def publish_snapshot(checkout: Checkout, ref: str) -> bool:
     the answer is False.
     """
     snapshot = checkout.ledger.unpublished[ref]
-    if _holds_private_commits(checkout, snapshot.commit):
+    try:
+        checkout.push("snapshot", RefUpdate(ref, snapshot.commit, ABSENT))
+    except PrivateWorkError:
         return False
-    checkout.push("snapshot", RefUpdate(ref, snapshot.commit, ABSENT))
     checkout.ledger.published.append(checkout.ledger.unpublished.pop(ref))
     checkout.shared.run("update-ref", "-d", ref, snapshot.commit)
     return True
@@ -43,16 +46,18 @@ def create_ref(checkout: Checkout, ref: str, commit: str) -> None:
     checkout.shared.run("update-ref", "-m", f"nightkeep {checkout.record.run_id}", ref, commit, "0" * len(commit))
 
 
-def _holds_private_commits(checkout: Checkout, commit: str) -> bool:
-    """Whether a push of `commit` would publish one that only this person's refs held before the run."""
-    published = {
-        oid for ref, oid in checkout.refs.items() if ref.startswith("refs/remotes/origin/")
-    } | checkout.ledger.held
-    return _count_without(checkout, commit, published) > _count_without(
-        checkout, commit, published | set(checkout.refs.values())
-    )
+def made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
+    """Return the refs, the stash among them, that are new in the Launch repository since the run began.
 
-
-def _count_without(checkout: Checkout, commit: str, others: set[str]) -> int:
-    lines = "".join(f"^{oid}\n" for oid in sorted(others))
-    return int(checkout.shared.run("rev-list", "--count", "--stdin", stdin=f"{commit}\n{lines}".encode()).text)
+    They may be the agent's work or a person's: they are named, and nothing else. Branches of other runs do not count,
+    nor what origin was seen to hold.
+    """
+    others = {f"refs/heads/{record.branch}" for record in read_records(checkout.remote.common)}
+    known = others | {checkout.branch_ref} | (checkout.refs.keys() - {"refs/stash"})
+    safe = checkout.ledger.held | {checkout.refs.get("refs/stash")}
+    passed = ("refs/remotes/", "refs/nightkeep/", "refs/tags/")
+    return [
+        (ref, oid)
+        for ref, oid in checkout.refs_now().items()
+        if ref not in known and oid not in safe and not ref.startswith(passed)
+    ]

@@ -5,6 +5,7 @@ from enum import Enum
 from pathlib import Path
 
 from worktree.git import Git
+from worktree.reading import read_words
 
 
 class Operation(Enum):
@@ -87,9 +88,9 @@ def _operation(admin: Path) -> Operation | None:
 
 def _rebased_branch(admin: Path) -> str | None:
     for place in ("rebase-merge", "rebase-apply"):
-        name = admin / place / "head-name"
-        if name.is_file():
-            return name.read_text(errors="surrogateescape").strip().removeprefix("refs/heads/")
+        words = read_words(admin / place / "head-name")
+        if words:
+            return words[0].removeprefix("refs/heads/")
     return None
 
 
@@ -98,4 +99,4 @@ def _other_heads(admin: Path) -> tuple[str, ...]:
     files = [admin / name for name in names] + [
         admin / place / "autostash" for place in ("rebase-merge", "rebase-apply")
     ]
-    return tuple(word for file in files if file.is_file() for word in file.read_text().split())
+    return tuple(word for file in files for word in read_words(file))

@@ -1,5 +1,6 @@
 """A git worktree that an agent may do anything in."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,7 @@ from worktree.interruption import Interruption
 from worktree.launch import Launch
 from worktree.preservation import preserve
 from worktree.remote import Fence, Origin, RefUpdate
-from worktree.rescue import keep_snapshot, publish_snapshot
+from worktree.rescue import keep_snapshot, made_elsewhere, publish_snapshot
 from worktree.state import read_state, why_unsettled
 
 
@@ -53,16 +54,18 @@ class Worktree:
         interruption: Interruption,
         origin: Origin | None = None,
         fence: Fence | None = None,
+        fetched: Mapping[str, str] | None = None,
     ) -> Self:
         """Make a new `branch` at the Base branch's commit on origin, checked out beside the Launch directory.
 
         The path is `<directory name>-<branch>`, with a number behind it when something is there already. Fetches
-        the Base branch. `origin` pins URL and credential, None takes the clone's own; `fence` is called before
-        each push. Raises LaunchError, with nothing made, when a local branch of that name exists or the Base
+        the Base branch, unless `fetched` names the commits of all branches needed, which `Remote.fetch` brought
+        moments ago. `origin` pins URL and credential, None takes the clone's own; `fence` is called before each
+        push. Raises LaunchError, with nothing made, when a local branch of that name exists or the Base
         branch is not on origin; GitError, with whatever is not proven safe left in place and named.
         """
         opened = launch if isinstance(launch, Launch) else Launch.open(launch, interruption=interruption)
-        return cls(acquire_new(opened, branch, base, origin, fence), opened.directory)
+        return cls(acquire_new(opened, branch, base, origin, fence, fetched), opened.directory)
 
     @classmethod
     def resume(
@@ -74,6 +77,7 @@ class Worktree:
         interruption: Interruption,
         origin: Origin | None = None,
         fence: Fence | None = None,
+        fetched: Mapping[str, str] | None = None,
     ) -> Self:
         """Check out `branch` as it stands on origin, to go on from there; otherwise as `create`.
 
@@ -81,7 +85,7 @@ class Worktree:
         with nothing made, when it differs.
         """
         opened = launch if isinstance(launch, Launch) else Launch.open(launch, interruption=interruption)
-        return cls(acquire_existing(opened, branch, base, origin, fence), opened.directory)
+        return cls(acquire_existing(opened, branch, base, origin, fence, fetched), opened.directory)
 
     @property
     def path(self) -> Path:
@@ -154,6 +158,7 @@ class Worktree:
         is not on the Issue branch, or a git operation or a conflict is unfinished; GitError otherwise.
         """
         self._checkout = checkout = self._checkout.without_new_filters()
+        checkout.require_in_place()
         state = read_state(checkout.git, checkout.admin)
         unsettled = why_unsettled(state, self.branch)
         if unsettled:
@@ -204,7 +209,8 @@ class Worktree:
         checkout = self._checkout.completing()
         cleaned = Cleaned(self._retained, read_head(checkout)) if self._retained else clean_up(checkout)
         ledger = checkout.ledger
-        places = [*ledger.places, *checkout.local_places()]
+        elsewhere = _made_elsewhere(checkout)
+        places = [*ledger.places, *checkout.local_places(), *elsewhere]
         if cleaned.retained is not None:
             places.append(("worktree", str(self.path)))
         self._ending = Ending(
@@ -215,11 +221,19 @@ class Worktree:
             head=cleaned.head,
             places=tuple(places),
             refs=dict(ledger.refs),
-            preserved=_preserved(cleaned, ledger),
+            preserved=_preserved(cleaned, ledger, elsewhere),
         )
 
 
-def _preserved(cleaned: Cleaned, ledger: Ledger) -> Preserved:
-    if cleaned.retained is not None or ledger.unpublished:
+def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
+    try:
+        found = made_elsewhere(checkout)
+    except (WorktreeError, OSError):
+        return []
+    return [("made during the run", f"{ref} at {oid} in {checkout.remote.common}") for ref, oid in found]
+
+
+def _preserved(cleaned: Cleaned, ledger: Ledger, elsewhere: list[tuple[str, str]]) -> Preserved:
+    if cleaned.retained is not None or ledger.unpublished or elsewhere:
         return Preserved.MACHINE
     return Preserved.ORIGIN if ledger.refs else Preserved.NOTHING_MADE

@@ -1,17 +1,21 @@
 """Configuration: two files, the environment and flags, read once into one frozen `Settings`."""
 
-from runner.settings.load import LoadedSettings, load_settings
+from runner.settings.load import REPOSITORY_FILE, LoadedSettings, file_problems, load_settings
 from runner.settings.model import PromptReplacement, Settings
 from runner.settings.places import SettingsError
 from runner.settings.schema import settings_schema
 from runner.settings.show import show
-from runner.settings.trust import is_trusted
+from runner.settings.trust import entry_for, is_repository, is_trusted
 
 __all__ = [
+    "REPOSITORY_FILE",
     "LoadedSettings",
     "PromptReplacement",
     "Settings",
     "SettingsError",
+    "entry_for",
+    "file_problems",
+    "is_repository",
     "is_trusted",
     "load_settings",
     "settings_schema",

@@ -1,7 +1,7 @@
 """Reading every source, and making one `Settings` of them or one error."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,24 @@ def load_settings(
     if problems:
         raise SettingsError(problems)
     return _merged(sources, tuple(notices))
+
+
+def file_problems(file: Path, user_file: Path) -> tuple[str, ...]:
+    """Return what is wrong with a file that is to become a repository's, one `FILE:LINE: …` each.
+
+    `user_file` is where a machine's keys belong.
+    """
+    name = home_relative(file) if file.is_absolute() else str(file)
+    if not file.exists():
+        return (str(Problem(Place(name), "does not exist")),)
+    source = replace(user_source(file, name), is_repositorys=True)
+    if problems := check(source, home_relative(user_file)):
+        return SettingsError(problems).problems
+    try:
+        _merged([source], ())
+    except SettingsError as error:
+        return error.problems
+    return ()
 
 
 def _merged(sources: list[Source], notices: tuple[str, ...]) -> LoadedSettings:

@@ -17,6 +17,11 @@ def is_trusted(repository: str, host: str, trusted: Sequence[str]) -> bool:
     return any(_with_host(entry).lower() == wanted for entry in trusted)
 
 
+def entry_for(repository: str, host: str) -> str:
+    """Return the entry of `trusted-repositories` that names OWNER/NAME on `host`."""
+    return repository if host == _DEFAULT_HOST else f"{host}/{repository}"
+
+
 def is_repository(text: str) -> bool:
     """Tell whether `text` is OWNER/NAME or HOST/OWNER/NAME."""
     return _REPOSITORY.fullmatch(text) is not None

@@ -30,7 +30,10 @@ def pull(github: GitHub, world: World) -> int:
 def test_every_method_is_as_described(github: GitHub, pull: int, exchanges: list[Exchange]) -> None:
     calls: dict[str, Callable[[], object]] = {
         "repository": github.repository,
+        "is_workflow_token": github.is_workflow_token,
         "issue": lambda: github.issue(pull),
+        "labels": github.labels,
+        "create_label": lambda: github.create_label("ready", "0e8a16", "An agent may take it"),
         "add_label": lambda: github.add_label(pull, "area/api"),
         "remove_label": lambda: github.remove_label(pull, "area/api"),
         "pull_requests": lambda: github.pull_requests("topic"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from delivery.branches import Blocked, Choice, Continuation, Fresh, branch_name, branch_number, choose_branch
+from delivery.branches import Blocked, Choice, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
 from delivery.errors import DeliveryError, GitHubError, PolicyRefusal, RunFailureError, Stage
 from delivery.failure import judge
 from delivery.github import Issue, PullRequest
@@ -35,21 +35,21 @@ OPEN, CLOSED, SECOND = pull("issue-7"), pull("issue-7", is_open=False), pull("is
 @pytest.mark.parametrize(
     ("on_origin", "newest", "choice"),
     [
-        (set(), {}, 1),
+        (set(), {}, Look(1)),
         (set(), {1: None}, Fresh("issue-7")),
         ({1}, {1: None}, Continuation("issue-7", None)),
         ({1}, {1: OPEN}, Continuation("issue-7", OPEN)),
-        ({1}, {1: CLOSED}, 2),
-        (set(), {1: CLOSED}, 2),
+        ({1}, {1: CLOSED}, Look(2)),
+        (set(), {1: CLOSED}, Look(2)),
         ({1}, {1: CLOSED, 2: None}, Fresh("issue-7-branch-2")),
-        ({1, 2}, {}, 2),
+        ({1, 2}, {}, Look(2)),
         ({1, 2}, {2: None}, Continuation("issue-7-branch-2", None)),
         ({2}, {2: SECOND}, Continuation("issue-7-branch-2", SECOND)),
-        ({1, 5}, {}, 5),
-        ({1, 10, 9}, {10: CLOSED}, 11),
+        ({1, 5}, {}, Look(5)),
+        ({1, 10, 9}, {10: CLOSED}, Look(11)),
     ],
 )
-def test_the_issue_branch(on_origin: set[int], newest: dict[int, PullRequest | None], choice: Choice | int) -> None:
+def test_the_issue_branch(on_origin: set[int], newest: dict[int, PullRequest | None], choice: Choice) -> None:
     assert choose_branch(7, frozenset(on_origin), newest) == choice
 
 
@@ -132,11 +132,12 @@ def test_whether_a_clone_is_the_issues(server: str, remote: str, *, same: bool) 
 @pytest.mark.parametrize(
     ("error", "result", "cause"),
     [
-        (RunFailureError("the agent exited 3", Stage.SESSION), Result.FAILED, "the agent exited 3"),
-        (PolicyRefusal("a review is needed", Stage.PULL_REQUEST), Result.POLICY_REFUSAL, "a review is needed"),
+        (RunFailureError("the agent exited 3"), Result.FAILED, "the agent exited 3"),
+        (PolicyRefusal("a review is needed"), Result.POLICY_REFUSAL, "a review is needed"),
         (GitHubError("GitHub answered 500", 500), Result.FAILED, "GitHub answered 500"),
         (LaunchError("no"), Result.FAILED, "no"),
         (DeliveryError("no"), Result.FAILED, "no"),
+        (OSError(28, "No space left on device"), Result.FAILED, "[Errno 28] No space left on device"),
         (KeyError("x"), Result.BUG, "a bug in Nightkeep: KeyError: 'x'"),
     ],
 )
@@ -147,15 +148,22 @@ def test_what_an_error_makes_of_a_run(error: Exception, result: Result, cause: s
     assert judge(error, interrupted) == (Result.FAILED, "interrupted by SIGHUP")
 
 
-@pytest.mark.parametrize("result", list(Result))
-@pytest.mark.parametrize("preserved", list(Preserved))
-@pytest.mark.parametrize("signum", [None, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_exit_codes(result: Result, preserved: Preserved, signum: signal.Signals | None) -> None:
-    code = exit_code(outcome(result=result, preserved=preserved, interruption=signum))
-    failed = 3 if preserved is Preserved.MACHINE else 1
-    plain = {Result.DELIVERED: 0, Result.FAILED: failed, Result.POLICY_REFUSAL: 4, Result.BUG: 70}[result]
-    wins = signum is not None and result in (Result.FAILED, Result.POLICY_REFUSAL)
-    assert code == (128 + signum if wins and signum else plain)
+@pytest.mark.parametrize(
+    ("result", "preserved", "signum", "code"),
+    [
+        (Result.DELIVERED, Preserved.ORIGIN, None, 0),
+        (Result.DELIVERED, Preserved.MACHINE, signal.SIGTERM, 0),
+        (Result.FAILED, Preserved.ORIGIN, None, 1),
+        (Result.FAILED, Preserved.NOTHING_MADE, None, 1),
+        (Result.FAILED, Preserved.MACHINE, None, 3),
+        (Result.FAILED, Preserved.MACHINE, signal.SIGINT, 130),
+        (Result.POLICY_REFUSAL, Preserved.ORIGIN, None, 4),
+        (Result.POLICY_REFUSAL, Preserved.ORIGIN, signal.SIGTERM, 143),
+        (Result.BUG, Preserved.MACHINE, signal.SIGHUP, 70),
+    ],
+)
+def test_exit_codes(result: Result, preserved: Preserved, signum: signal.Signals | None, code: int) -> None:
+    assert exit_code(outcome(result=result, preserved=preserved, interruption=signum)) == code
 
 
 def issue(title: str = "Add a lamp", body: str = "") -> Issue:
@@ -252,6 +260,13 @@ def prose(markdown: str) -> str:
     return "\n".join(token.content for token in inner if token.type != "code_inline")
 
 
+def markup(markdown: str) -> list[str]:
+    """Return the HTML in a note that GitHub would take for such."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
+    inner = [child for token in tokens for child in token.children or []]
+    return [token.content for token in (*tokens, *inner) if token.type in ("html_inline", "html_block")]
+
+
 def test_a_note_says_everything() -> None:
     log = Path("/logs/7.log")
     text = note(outcome(places=(("worktree", "/w"),), secondary=("a draft was refused",), log=log), "the end\n")
@@ -289,6 +304,7 @@ HOSTILE = [
     "line\n\n# @everyone",
     "line\n```\n@everyone",
     "[@everyone](https://evil.example)",
+    "<table><tr><td>@everyone",
 ]
 
 
@@ -299,7 +315,7 @@ def test_nothing_that_others_wrote_leaves_its_code(text: str) -> None:
     assert "@everyone" not in prose(shown)
     if "@" in text:
         assert len([code for code in codes(shown) if "@everyone" in code]) == 6
-    assert shown.count("<table") == 0
+    assert markup(shown) == markup(note(outcome(log=Path("/l")), "plain\n"))
     assert "evil.example" not in prose(shown)
 
 

@@ -1,7 +1,7 @@
 """The door to GitHub, when answers get lost: a write happens once, a read is repeated, a refusal is final."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,37 +9,37 @@ import requests
 
 from delivery.errors import GitHubError, GitHubNotFoundError, GitHubUnavailableError
 from delivery.github import GitHub
-from runner.hub import Hub, Permission
-from tests.delivery.proxy import Proxy, Trouble, proxy
+from runner.hub import Hub, Permission, drills
 from tests.world import World, commit, git
 
 NAME = "acme/widget"
 TOKEN, READER = "writer-token-0001", "reader-token-0001"
 MARKER = "<!-- nightkeep:failure-note issue-1 -->"
+TROUBLE = {"message": "trouble"}
 
 
 @pytest.fixture
-def between(world: World, tmp_path: Path) -> Iterator[Proxy]:
-    """A hub with one issue and a branch for a pull request, behind a proxy."""
+def hub(world: World, tmp_path: Path) -> Iterator[Hub]:
+    """A hub with one issue and a branch for a pull request."""
     git(world.launch, "checkout", "-q", "-b", "issue-1")
     (world.launch / "lamp.txt").write_text("on\n")
     commit(world.launch, "lamp")
     git(world.launch, "push", "-q", "origin", "issue-1")
     tokens = {TOKEN: Permission.WRITE, READER: Permission.READ}
-    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens) as hub, proxy(hub.url) as served:
+    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens) as served:
         post(served, "issues", {"title": "Add a lamp"})
         yield served
 
 
 @pytest.fixture
-def github(between: Proxy) -> Iterator[GitHub]:
-    with closing(GitHub(api_url=f"{between.url}/api/v3", token=TOKEN, repository=NAME)) as made:
+def github(hub: Hub) -> Iterator[GitHub]:
+    with closing(GitHub(api_url=f"{hub.url}/api/v3", token=TOKEN, repository=NAME)) as made:
         yield made
 
 
-def post(served: Proxy, path: str, body: object) -> None:
+def post(hub: Hub, path: str, body: object) -> None:
     answer = requests.post(
-        f"{served.url}/api/v3/repos/{NAME}/{path}",
+        f"{hub.url}/api/v3/repos/{NAME}/{path}",
         json=body,
         headers={"Authorization": f"Bearer {TOKEN}"},
         timeout=30,
@@ -47,10 +47,15 @@ def post(served: Proxy, path: str, body: object) -> None:
     answer.raise_for_status()
 
 
-def comments(served: Proxy, number: int = 1) -> list[str]:
-    url = f"{served.url}/api/v3/repos/{NAME}/issues/{number}/comments?per_page=100"
+def comments(hub: Hub) -> list[str]:
+    url = f"{hub.url}/api/v3/repos/{NAME}/issues/1/comments?per_page=100"
     answer = requests.get(url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
     return [comment["body"] for comment in answer.json()]
+
+
+def count(hub: Hub, method: str, path: str) -> int:
+    """Return how many requests had that method and a path that ends so."""
+    return len([seen for seen in hub.requests if seen[0] == method and seen[1].endswith(path)])
 
 
 def open_one(github: GitHub) -> None:
@@ -66,122 +71,132 @@ WRITES = [(open_one, "/pulls"), (comment_one, "/comments")]
 
 
 @pytest.mark.parametrize(("write", "path"), WRITES)
-@pytest.mark.parametrize("status", [502, 500, 0])
+@pytest.mark.parametrize("trouble", [drills.lost_answer(), drills.dropped_connection()])
 def test_a_write_whose_answer_was_lost_is_looked_up(
-    between: Proxy, github: GitHub, write: Callable[[GitHub], None], path: str, status: int
+    hub: Hub, github: GitHub, write: Callable[[GitHub], None], path: str, trouble: drills.Trouble
 ) -> None:
-    between.trouble.append(Trouble("POST", path, status, forwarded=True))
+    hub.drill("POST", f"*{path}", trouble)
     write(github)
-    assert between.count("POST", path) == 1
-    assert len(comments(between)) == (path == "/comments")
+    assert count(hub, "POST", path) == 1
+    assert len(comments(hub)) == (path == "/comments")
     assert len(github.pull_requests("issue-1")) == (path == "/pulls")
 
 
 @pytest.mark.parametrize(("write", "path"), WRITES)
-@pytest.mark.parametrize("status", [502, 0])
+@pytest.mark.parametrize("trouble", [drills.server_error(), drills.dropped_connection(work=False)])
 def test_a_write_that_did_not_happen_is_repeated_once(
-    between: Proxy, github: GitHub, write: Callable[[GitHub], None], path: str, status: int
+    hub: Hub, github: GitHub, write: Callable[[GitHub], None], path: str, trouble: drills.Trouble
 ) -> None:
-    between.trouble.append(Trouble("POST", path, status))
+    hub.drill("POST", f"*{path}", trouble)
     write(github)
-    assert between.count("POST", path) == 2
-    assert len(comments(between)) == (path == "/comments")
+    assert count(hub, "POST", path) == 2
+    assert len(comments(hub)) == (path == "/comments")
     assert len(github.pull_requests("issue-1")) == (path == "/pulls")
 
 
 @pytest.mark.parametrize(("write", "path"), WRITES)
 @pytest.mark.parametrize("status", [403, 422, 404])
 def test_a_refusal_is_not_asked_again(
-    between: Proxy, github: GitHub, write: Callable[[GitHub], None], path: str, status: int
+    hub: Hub, github: GitHub, write: Callable[[GitHub], None], path: str, status: int
 ) -> None:
-    between.trouble.append(Trouble("POST", path, status, times=9))
+    hub.drill("POST", f"*{path}", drills.answer(status, TROUBLE), times=None)
     with pytest.raises(GitHubError, match=f"GitHub answered {status}: trouble") as raised:
         write(github)
     assert raised.value.status == status
     assert not isinstance(raised.value, GitHubUnavailableError)
-    assert between.count("POST", path) == 1
+    assert count(hub, "POST", path) == 1
 
 
-@pytest.mark.parametrize("forwarded", [True, False])
-def test_labels_survive_lost_answers(between: Proxy, github: GitHub, *, forwarded: bool) -> None:
-    between.trouble.append(Trouble("POST", "/labels", 502, forwarded=forwarded))
-    between.trouble.append(Trouble("DELETE", "/labels/b", 0, forwarded=forwarded))
+@pytest.mark.parametrize("work", [True, False])
+def test_labels_survive_lost_answers(hub: Hub, github: GitHub, *, work: bool) -> None:
+    added = hub.drill("POST", "*/labels", drills.lost_answer() if work else drills.server_error())
+    removed = hub.drill("DELETE", "*/labels/b", drills.dropped_connection(work=work))
     for label in ("a", "b"):
         github.add_label(1, label)
     github.remove_label(1, "b")
     github.remove_label(1, "never there")
     assert github.issue(1).labels == {"a"}
+    assert (added.hits, removed.hits) == (1, 1)
 
 
-def test_draft_and_ready_survive_lost_answers(between: Proxy, github: GitHub) -> None:
+def test_draft_and_ready_survive_lost_answers(hub: Hub, github: GitHub) -> None:
     open_one(github)
-    between.trouble.append(Trouble("POST", "/graphql", 502, forwarded=True))
+    ready = hub.drill("POST", "*/graphql", drills.lost_answer(), contains="markPullRequestReadyForReview")
+    draft = hub.drill("POST", "*/graphql", drills.server_error(), contains="convertPullRequestToDraft")
     github.mark_ready(2)
     assert not github.pull_request(2).is_draft
     github.convert_to_draft(2)
     assert github.pull_request(2).is_draft
+    assert (ready.hits, draft.hits) == (1, 1)
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 429, 0])
-def test_a_read_is_repeated(between: Proxy, github: GitHub, status: int) -> None:
-    between.trouble.append(Trouble("GET", "/issues/1", status, times=2))
+@pytest.mark.parametrize(
+    "trouble", [drills.server_error(500), drills.too_many_requests(0), drills.dropped_connection(work=False)]
+)
+def test_a_read_is_repeated(hub: Hub, github: GitHub, trouble: drills.Trouble) -> None:
+    hub.drill("GET", "*/issues/1", trouble, times=2)
     assert github.issue(1).title == "Add a lamp"
-    assert between.count("GET", "/issues/1") == 3
+    assert count(hub, "GET", "/issues/1") == 3
 
 
-def test_a_read_is_not_repeated_for_ever(between: Proxy, github: GitHub) -> None:
-    between.trouble.append(Trouble("GET", "/issues/1", 503, times=99))
+def test_a_read_is_not_repeated_for_ever(hub: Hub, github: GitHub) -> None:
+    hub.drill("GET", "*/issues/1", drills.server_error(503), times=None)
     with pytest.raises(GitHubUnavailableError, match="503"):
         github.issue(1)
-    assert between.count("GET", "/issues/1") == 4
+    assert count(hub, "GET", "/issues/1") == 4
 
 
 @pytest.mark.parametrize(("status", "error"), [(403, GitHubError), (404, GitHubNotFoundError), (401, GitHubError)])
 def test_a_read_that_is_refused_is_not_repeated(
-    between: Proxy, github: GitHub, status: int, error: type[GitHubError]
+    hub: Hub, github: GitHub, status: int, error: type[GitHubError]
 ) -> None:
-    between.trouble.append(Trouble("GET", "/issues/1", status, times=9))
+    hub.drill("GET", "*/issues/1", drills.answer(status, TROUBLE), times=None)
     with pytest.raises(error, match=str(status)):
         github.issue(1)
-    assert between.count("GET", "/issues/1") == 1
+    assert count(hub, "GET", "/issues/1") == 1
 
 
-@pytest.mark.parametrize("body", [b"<html>Log in</html>", b"null", b"[]", b"{}", b'"text"'])
+PAGE = "<html>Log in</html>"
+
+
 @pytest.mark.parametrize(
-    ("ask", "method", "path"),
+    ("ask", "method", "path", "body"),
     [
-        (lambda github: github.issue(1), "GET", "/issues/1"),
-        (lambda github: github.repository(), "GET", "/repos/acme/widget"),
-        (lambda github: github.edit_comment(1, MARKER, MARKER), "GET", "/comments"),
-        (lambda github: github.pull_requests("issue-1"), "GET", "/pulls"),
-        (comment_one, "POST", "/comments"),
-        (open_one, "POST", "/pulls"),
+        (lambda github: github.issue(1), "GET", "/issues/1", PAGE),
+        (lambda github: github.issue(1), "GET", "/issues/1", {}),
+        (lambda github: github.repository(), "GET", "/repos/acme/widget", None),
+        (lambda github: github.edit_comment(1, MARKER, MARKER), "GET", "/comments", ["text"]),
+        (lambda github: github.pull_requests("issue-1"), "GET", "/pulls", PAGE),
+        (lambda github: github.pull_requests("issue-1"), "GET", "/pulls", [{}]),
+        (comment_one, "POST", "/comments", []),
+        (open_one, "POST", "/pulls", {}),
     ],
 )
 def test_an_answer_that_makes_no_sense_is_no_bug_of_ours(
-    between: Proxy, github: GitHub, ask: Callable[[GitHub], object], method: str, path: str, body: bytes
+    hub: Hub, github: GitHub, ask: Callable[[GitHub], object], method: str, path: str, body: object
 ) -> None:
-    between.trouble.append(Trouble(method, path, 200, times=9, body=body))
-    with suppress(GitHubError):
+    drill = hub.drill(method, f"*{path}", drills.answer(200, body), times=None)
+    with pytest.raises(GitHubError) as raised:
         ask(github)
-    assert between.count(method, path) >= 1
+    assert not isinstance(raised.value, GitHubUnavailableError)
+    assert drill.hits == 1
 
 
-def test_the_sticky_comment_is_found_beyond_the_first_page(between: Proxy, github: GitHub) -> None:
+def test_the_sticky_comment_is_found_beyond_the_first_page(hub: Hub, github: GitHub) -> None:
     for number in range(101):
-        post(between, "issues/1/comments", {"body": f"talk {number}"})
+        post(hub, "issues/1/comments", {"body": f"talk {number}"})
     url = github.comment(1, MARKER, f"{MARKER}\nfirst")
     for number in range(5):
-        post(between, "issues/1/comments", {"body": f"more talk {number}, {MARKER}"})
-    between.seen.clear()
+        post(hub, "issues/1/comments", {"body": f"more talk {number}, {MARKER}"})
+    hub.requests.clear()
     assert github.comment(1, MARKER, f"{MARKER}\nsecond") == url
-    assert between.count("GET", "/comments") == 2
-    assert between.count("POST", "/comments") == 0
+    assert count(hub, "GET", "/comments") == 2
+    assert count(hub, "POST", "/comments") == 0
     assert github.edit_comment(1, MARKER, f"{MARKER}\nthird")
     assert not github.edit_comment(1, "<!-- another -->", "x")
 
 
-def test_permissions(between: Proxy, github: GitHub) -> None:
+def test_permissions(hub: Hub, github: GitHub) -> None:
     assert github.repository().may_push
-    with closing(GitHub(api_url=f"{between.url}/api/v3", token=READER, repository=NAME)) as reader:
+    with closing(GitHub(api_url=f"{hub.url}/api/v3", token=READER, repository=NAME)) as reader:
         assert not reader.repository().may_push

@@ -20,6 +20,10 @@ def test_the_version(tmp_path: Path) -> None:
         (("run", "-h"), ("--agent",)),
         (("hub", "--help"), ("--root", "--port", "--repository", "--token", "/api/v3")),
         (("demo", "--help"), ("Needs no account",)),
+        (("prompt", "--help"), ("--base", "--token-file", "Claims nothing")),
+        (("logs", "-h"), ("--repository", "--json", "Command log")),
+        (("config", "--help"), ("show", "check")),
+        (("config", "show", "-h"), ("--json",)),
     ],
 )
 def test_the_help(tmp_path: Path, arguments: tuple[str, ...], said: tuple[str, ...]) -> None:

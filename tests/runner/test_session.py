@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from delivery.session import SessionEnd, SessionRequest, SessionResult
+from runner.logs import LogPlace
 from runner.session import AgentSessions, SessionLimits
 from worktree import Interruption, Redactor
 
@@ -60,8 +61,7 @@ class World:
         sessions = AgentSessions(
             [str(word) for word in argv],
             environment=dict(os.environ),
-            logs=self.logs,
-            log_stem="stem",
+            logs=LogPlace(self.logs, "stem"),
             limits=SessionLimits(**(QUICK | {"wall": 20} | limits)),  # type: ignore[arg-type]  # output is a whole number
             interruption=self.interruption,
             redact=Redactor([SECRET]),

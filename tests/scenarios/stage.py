@@ -206,7 +206,7 @@ class Stage:
 
     def logs(self) -> list[Path]:
         """Return the Session logs."""
-        return sorted(self.state.rglob("*.log"))
+        return sorted(path for path in self.state.rglob("*.log") if not path.stem.endswith("-command"))
 
     def everything(self) -> dict[str, object]:
         """Return all that a Run which does not begin leaves as it was."""

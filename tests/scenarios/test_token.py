@@ -194,11 +194,11 @@ CHURN = "while :; do (setsid sh -c 'sleep 0.01 & exit 3' &) ; (exit 0) & sleep 0
 _LOSER = """\
 import subprocess, sys
 from pathlib import Path
-from runner.processes import become_subreaper
-from runner.processes import stop_strays
+from runner.processes import Strays, become_subreaper
 from worktree import GitError
 from worktree.git import Git
 become_subreaper()
+strays = Strays()
 subprocess.run(["sh", "-c", sys.argv[2] + " & exit"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 git, seen = Git(directory=Path(sys.argv[1])), 0
 for _ in range(40):
@@ -207,7 +207,7 @@ for _ in range(40):
     except GitError as error:
         seen += error.status == 128
 assert git.run("rev-parse", "HEAD").text
-stop_strays()
+strays.stop()
 print(seen)
 """
 

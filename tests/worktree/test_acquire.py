@@ -7,7 +7,7 @@ import pytest
 
 from tests.worktree.runs import IMPATIENT, create, gone, kept, records, resume
 from tests.world import World, commit, git
-from worktree import GitError, Interrupted, Interruption, Launch, LaunchError, Origin, Worktree
+from worktree import AcquisitionError, GitError, Interrupted, Interruption, Launch, LaunchError, Origin, Worktree
 
 
 def refused(world: World, launch: Path | None = None, *, branch: str = "issue-7", base: str = "main") -> str:
@@ -283,16 +283,44 @@ def test_a_sparse_clone_keeps_what_is_outside_the_cone(world: World) -> None:
     assert gone(wt, world)
 
 
-def test_a_worktree_that_cannot_be_made_leaves_nothing(world: World) -> None:
-    lock = world.launch / ".git" / "refs" / "heads" / "issue-7.lock"
-    lock.touch()
-    with pytest.raises(GitError, match="git worktree add"):
+@pytest.mark.parametrize(
+    ("in_the_way", "command"), [("refs/heads/issue-7.lock", "git update-ref"), ("worktrees", "git worktree add")]
+)
+def test_a_worktree_that_cannot_be_made_leaves_nothing(world: World, in_the_way: str, command: str) -> None:
+    obstacle = world.launch / ".git" / in_the_way
+    obstacle.touch()
+    with pytest.raises(GitError, match=command):
         create(world)
-    lock.unlink()
+    obstacle.unlink()
     assert not world.launch.with_name("widget-issue-7").exists()
     assert not list((world.launch / ".git" / "worktrees").glob("*"))
     assert records(world) == []
     assert git(world.launch, "for-each-ref", "--format=%(refname)", "refs/heads") == "refs/heads/main"
+
+
+def test_a_record_that_cannot_be_written_leaves_nothing(world: World) -> None:
+    (world.launch / ".git" / "nightkeep").write_text("in the way\n")
+    before = git(world.launch, "for-each-ref", "refs/heads")
+    with pytest.raises(AcquisitionError, match="could not be made") as caught:
+        create(world)
+    assert caught.value.left is None
+    assert git(world.launch, "for-each-ref", "refs/heads") == before
+    assert not world.launch.with_name("widget-issue-7").exists()
+    assert (world.launch / ".git" / "nightkeep").read_text() == "in the way\n"
+
+
+def test_a_worktree_that_breaks_while_it_is_made_is_kept_and_named(world: World) -> None:
+    git(world.launch, "config", "filter.eat.smudge", "rm -f .git; cat")
+    (world.launch / ".gitattributes").write_text("a.txt filter=eat\n")
+    commit(world.launch, "attributes")
+    git(world.launch, "push", "-q", "origin", "main")
+    with pytest.raises(AcquisitionError, match="could not be made") as caught:
+        create(world)
+    path = world.launch.with_name("widget-issue-7")
+    assert caught.value.left == f"the worktree {path} and its local branch issue-7 are left"
+    assert caught.value.left in str(caught.value)
+    assert (path / "a.txt").exists()
+    assert len(records(world)) == 1
 
 
 def test_after_an_interruption_nothing_is_acquired(world: World) -> None:

@@ -343,7 +343,8 @@ def test_commits_whose_sum_is_nothing_are_not_lost(world: World) -> None:
         made = commit(wt.path, "try")
         git(wt.path, "revert", "--no-edit", made)
         wt.preserve_failed_run("main", "x")
-    assert kept(wt, world) or origin_has(world, "tried\n")
+    assert kept(wt, world)
+    assert git(wt.path, "show", f"{made}:a.txt") == "tried"
 
 
 def test_a_tag_named_like_the_branch_is_not_in_the_way(world: World) -> None:
@@ -423,7 +424,7 @@ def test_a_nested_repository_stays_and_the_rest_goes(world: World, commits: int)
     assert kept(wt, world)
     assert world.origin_file("issue-7", "n.txt") == "new"
     assert (nested / "code.txt").read_text() == "code\n"
-    assert "deep/app" in wt.ending.why or any("deep/app" in where for _, where in wt.ending.places)
+    assert "deep/app/" in wt.ending.why
 
 
 def test_a_lost_index_costs_nothing(world: World) -> None:

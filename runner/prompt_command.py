@@ -1,0 +1,44 @@
+"""`nightkeep prompt`: what an agent would be told."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from delivery.branches import Continuation
+from delivery.prompt import opening_prompt
+from runner.actions import WorkflowStep
+from runner.conclusion import Conclusion
+from runner.progress import Progress
+from runner.wiring import RunOptions, conventions, wire
+from worktree import Interruption, Redactor, secrets_in
+
+
+def print_prompt(options: RunOptions, held: Mapping[str, str]) -> int:
+    """Print the prompt of a Run that would start now, and return the exit status. Claims and makes nothing."""
+    progress = Progress(sys.stderr, os.environ)
+    redact = Redactor([*held.values(), *secrets_in(os.environ)])
+    # No Run: a workflow's outputs are not for this.
+    conclusion = Conclusion(progress=progress, step=WorkflowStep({}), as_json=False)
+    return conclusion.of(lambda interruption: _print(_prompt(options, held, progress, interruption)), redact)
+
+
+def _prompt(options: RunOptions, held: Mapping[str, str], progress: Progress, interruption: Interruption) -> str:
+    wiring = wire(options, held, progress, interruption)
+    try:
+        plan = wiring.run.plan()
+        return opening_prompt(
+            plan.issue,
+            base=plan.base,
+            branch=plan.branch,
+            continued=isinstance(plan.choice, Continuation),
+            instructions=conventions(wiring.settings(plan)).instructions,
+        )
+    finally:
+        wiring.run.github.close()
+        wiring.launch.close()
+
+
+def _print(prompt: str) -> int:
+    sys.stdout.buffer.write(prompt.encode(errors="replace"))
+    sys.stdout.flush()
+    return 0

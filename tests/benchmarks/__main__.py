@@ -1,0 +1,46 @@
+"""`python -m tests.benchmarks [N]`: one table, each time the median of N (10), with the least and the most."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.benchmarks.measure import table
+from tests.benchmarks.runs import run_rows, start_rows
+from tests.benchmarks.worktrees import worktree_rows
+
+_MEMORY = Path("/dev/shm")
+
+
+def main(rounds: int = 10) -> None:
+    """Measure everything and print it."""
+    place = _MEMORY if _MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="nightkeep-benchmarks-", dir=place) as name:
+        root = Path(name)
+        _seal(root)
+        load = os.getloadavg()[0]
+        rows = [*start_rows(rounds), *run_rows(_made(root / "runs"), rounds)]
+        rows += worktree_rows(_made(root / "worktrees"), rounds)
+    print(table(rows))  # noqa: T201
+    print(  # noqa: T201
+        f"\nMedian of {rounds} in turn with the other side, after one that does not count (least to most). "
+        f"{os.cpu_count()} cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} after; "
+        f"files in {'memory (/dev/shm)' if place else 'the temporary directory'}; Python {sys.version.split()[0]}."
+    )
+
+
+def _seal(root: Path) -> None:
+    """Leave nothing of the caller's settings to this process and its children."""
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    os.environ.clear()
+    os.environ |= {**kept, "HOME": str(_made(root / "home")), "TMPDIR": str(_made(root / "tmp")), "NO_COLOR": "1"}
+    tempfile.tempdir = None
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,142 @@
+"""The Failure note fits in what GitHub takes and reads well, whatever a log, a cause or a path holds."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from delivery.errors import Stage
+from delivery.note import NoteFacts, failure_note, note_marker
+from delivery.outcome import Outcome, Result
+from delivery.text import fenced, tail, visible
+from worktree import Preserved
+
+LIMIT = 65_536  # https://github.com/orgs/community/discussions/27190
+LONG = 100_000
+FACTS = NoteFacts(
+    moment=datetime(2026, 1, 2, tzinfo=UTC), host="here", log_text="the end\n", continue_command="nightkeep run URL"
+)
+OUTCOME = Outcome(
+    result=Result.FAILED,
+    issue_url="https://x/7",
+    base="main",
+    branch="issue-7",
+    run_id="run-1",
+    cause="the agent exited 3",
+    stage=Stage.SESSION,
+    preserved=Preserved.MACHINE,
+    session_log=Path("/logs/7.log"),
+    retained="it is in use",
+    worktree=Path("/w"),
+)
+
+
+def stuffed(text: str) -> str:
+    """Return a note in which everything that others have a say in is `text`."""
+    outcome = replace(
+        OUTCOME,
+        cause=text,
+        secondary=(text,) * 30,
+        places=((text, text),) * 30,
+        retained=text,
+        worktree=Path("/", text.replace("\0", "")[:4_000]),
+    )
+    return failure_note(outcome, replace(FACTS, log_text=text, continue_command=f"nightkeep run URL --agent {text}"))
+
+
+def blocks(markdown: str) -> list[str]:
+    return [
+        token.content for token in MarkdownIt("commonmark").enable("table").parse(markdown) if token.type == "fence"
+    ]
+
+
+FILLINGS = {
+    "letters": "x" * LONG,
+    "lines": "a line\n" * LONG,
+    "bytes": "ä💡" * LONG,
+    "backticks": "`" * LONG,
+    "fences": "```\n" * LONG,
+    "mixed": "``` `` ` |\n" * LONG,
+    "controls": "\x1b\x00\x9b\u202e" * LONG,
+    "quotes": "'\"" * LONG,
+}
+
+
+@pytest.mark.parametrize("text", FILLINGS.values(), ids=FILLINGS.keys())
+def test_a_note_fits_whatever_is_long(text: str) -> None:
+    note = stuffed(text)
+    assert len(note) < LIMIT
+    assert note.startswith(f"{note_marker('issue-7')}\n\n### ")
+    assert note.endswith("on here, 2026-01-02T00:00:00Z</sub>\n")
+    assert note.encode()
+
+
+@given(st.text())
+def test_a_note_is_whole_whatever_is_in_it(text: str) -> None:
+    note = stuffed(text * 50)
+    assert len(note) < LIMIT
+    tokens = MarkdownIt("commonmark").enable("table").parse(note)
+    assert [token.content.split("\n")[0] for token in tokens if token.type == "html_block"] == [
+        note_marker("issue-7"),
+        "<details><summary>The end of the Session log</summary>",
+        "</details>",
+    ]
+    assert len(blocks(note)) == 3
+
+
+def test_a_note_with_little_in_it_is_not_cut() -> None:
+    lines = [f"{number:02} " + "y" * 300 for number in range(60)]
+    note = failure_note(replace(OUTCOME, cause="c" * 1_990), replace(FACTS, log_text="\n".join(lines)))
+    assert "c" * 1_990 in note
+    assert blocks(note)[-1].splitlines() == lines
+
+
+def test_what_is_left_out_of_the_lists_is_counted() -> None:
+    note = stuffed("x")
+    assert "and 18 more | see the output" in note
+    assert "- and 18 more, see the output" in note
+
+
+def test_no_half_of_a_command_is_shown() -> None:
+    note = failure_note(OUTCOME, replace(FACTS, continue_command="rm -r " + "x" * 50_000))
+    assert "rm -r" not in note
+    assert "the command that was given again" in note
+
+
+def test_control_characters_are_shown_in_the_log() -> None:
+    note = failure_note(
+        OUTCOME, replace(FACTS, log_text="bell \a, escape \x1b[31m, null \0, \x9b, \u202eright\r\nnext\r50%")
+    )
+    assert blocks(note)[-1] == "bell ␇, escape ␛[31m, null ␀, \\x9b, \\u202eright\nnext␍50%\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, ä, 日本, 👩\u200d🚀, \u3000", None),
+        ("tab\tline\n", None),
+        ("\x7f", "␡"),
+        ("half \udcff", "half \\udcff"),
+        ("zero\u200bwidth\ufeff", "zero\\u200bwidth\\ufeff"),
+        ("line\u2028end", "line\\u2028end"),
+    ],
+)
+def test_what_cannot_be_seen_is_shown(text: str, shown: str | None) -> None:
+    assert visible(text) == (text if shown is None else shown)
+
+
+def test_a_path_that_is_not_utf_8_can_be_sent() -> None:
+    assert failure_note(replace(OUTCOME, places=(("a file", "caf\udce9"),)), FACTS).encode()
+
+
+def test_the_tail_is_cut_between_characters() -> None:
+    assert tail("💡" * 10, 5, 3) == "…💡💡💡"
+
+
+@pytest.mark.parametrize("text", ["`" * 50, "a\n```\nb\n`````\nc", "~~~\n```"])
+def test_a_fence_is_longer_than_any_inside(text: str) -> None:
+    assert blocks(fenced(text)) == [f"{text}\n"]

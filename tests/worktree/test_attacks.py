@@ -1,0 +1,193 @@
+"""What a hostile or clumsy agent does to git's own files, and to the places next to its worktree."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.worktree.runs import admin_of, create, gone, kept, origin_has
+from tests.world import World, commit, git
+from worktree import BranchTakenError, Interruption, Launch, PreservationError, Preserved, Worktree, WorktreeError
+
+
+def test_a_branch_that_somebody_makes_meanwhile_stays_theirs(world: World) -> None:
+    launch = Launch.open(world.launch, interruption=Interruption())
+    git(world.launch, "branch", "issue-7", "main")
+    with pytest.raises(BranchTakenError, match="made by somebody else just now"):
+        Worktree.create(launch, branch="issue-7", base="main", interruption=Interruption())
+    assert git(world.launch, "branch", "--list", "issue-7")
+    assert not list((world.launch / ".git" / "nightkeep" / "runs").iterdir())
+
+
+@pytest.mark.parametrize("ending", ["settle", "preserve"])
+def test_a_link_to_the_persons_checkout_in_our_place_is_not_followed(world: World, ending: str) -> None:
+    (world.launch / "my-notes.txt").write_text("private\n")
+    with create(world) as wt:
+        (wt.path / "w.txt").write_text("work\n")
+        wt.path.rename(wt.path.with_name("moved"))
+        wt.path.symlink_to(world.launch)
+        with pytest.raises(WorktreeError, match="replaced by something else"):
+            wt.settle("x") if ending == "settle" else wt.preserve_failed_run("main", "x")
+    assert wt.ending.kept
+    assert git(world.launch, "status", "--porcelain") == "?? my-notes.txt"
+    assert not world.on_origin("issue-7")
+    assert not world.snapshot_refs()
+
+
+def test_another_directory_in_our_place_is_not_staged(world: World) -> None:
+    with create(world) as wt:
+        wt.path.rename(wt.path.with_name("moved"))
+        wt.path.mkdir()
+        (wt.path / "theirs.txt").write_text("private\n")
+        with pytest.raises(PreservationError, match="replaced by something else"):
+            wt.preserve_failed_run("main", "x")
+    assert (wt.path / "theirs.txt").exists()
+    assert not world.on_origin("issue-7")
+
+
+def test_a_graft_does_not_pass_for_history(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "lost.txt").write_text("lost\n")
+        lost = commit(wt.path, "lost")
+        git(wt.path, "reset", "-q", "--hard", "HEAD~1")
+        (admin_of(wt) / "ORIG_HEAD").unlink()
+        (wt.path / "kept.txt").write_text("kept\n")
+        made = commit(wt.path, "kept")
+        wt.push()
+        grafts = world.launch / ".git" / "info" / "grafts"
+        grafts.parent.mkdir(exist_ok=True)
+        grafts.write_text(f"{made} {lost}\n")
+    assert kept(wt, world)
+    assert lost in wt.ending.why
+
+
+def test_a_replaced_commit_does_not_pass_for_what_origin_has(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "w.txt").write_text("w\n")
+        made = commit(wt.path, "w")
+        wt.push()
+        (wt.path / "p.txt").write_text("p\n")
+        git(wt.path, "add", "p.txt")
+        other = git(wt.path, "commit-tree", git(wt.path, "write-tree"), "-p", f"{made}~1", "-m", "other")
+        git(wt.path, "replace", made, other)
+    assert kept(wt, world)
+    assert (wt.path / "p.txt").read_text() == "p\n"
+
+
+def private_branch(world: World) -> str:
+    git(world.launch, "checkout", "-q", "-b", "private")
+    (world.launch / "diary.txt").write_text("private\n")
+    made = commit(world.launch, "private")
+    git(world.launch, "checkout", "-q", "main")
+    return made
+
+
+def test_a_persons_branch_that_an_agent_merged_is_not_published(world: World) -> None:
+    private = private_branch(world)
+    with create(world) as wt:
+        git(wt.path, "merge", "-q", "private")
+        (wt.path / "w.txt").write_text("w\n")
+        with pytest.raises(WorktreeError, match=private):
+            wt.push()
+        with pytest.raises(PreservationError, match=private):
+            wt.preserve_failed_run("main", "x")
+    assert kept(wt, world)
+    assert not origin_has(world, "private\n")
+    assert wt.ending.preserved is Preserved.MACHINE
+
+
+def test_what_a_person_commits_during_the_run_is_not_published_either(world: World) -> None:
+    with create(world) as wt:
+        (world.launch / "diary.txt").write_text("private\n")
+        private = commit(world.launch, "private")
+        (wt.path / "w.txt").write_text("w\n")
+        commit(wt.path, "w")
+        git(wt.path, "rebase", "-q", "main")
+        with pytest.raises(WorktreeError, match=private):
+            wt.push()
+    assert not origin_has(world, "private\n")
+
+
+def test_an_agents_own_branches_hinder_nothing(world: World) -> None:
+    private_branch(world)
+    with create(world) as wt:
+        (wt.path / "w.txt").write_text("w\n")
+        commit(wt.path, "w")
+        git(wt.path, "branch", "backup")
+        wt.push()
+    assert gone(wt, world)
+
+
+FIFOS: dict[str, Callable[[Worktree, World], Path]] = {
+    "ORIG_HEAD": lambda wt, _: admin_of(wt) / "ORIG_HEAD",
+    "locked": lambda wt, _: admin_of(wt) / "locked",
+    "log": lambda wt, _: admin_of(wt) / "logs" / "HEAD",
+    "link": lambda wt, _: wt.path / ".git",
+    "shallow": lambda _, world: world.launch / ".git" / "shallow",
+}
+
+
+@pytest.mark.parametrize("place", FIFOS)
+def test_a_fifo_in_the_place_of_a_file_of_gits_is_not_waited_for(world: World, place: str) -> None:
+    with create(world) as wt:
+        (wt.path / "w.txt").write_text("w\n")
+        path = FIFOS[place](wt, world)
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        if place == "shallow":  # git itself would wait for it
+            path.unlink()
+            path.symlink_to("/dev/zero")
+            with pytest.raises(PreservationError):
+                wt.preserve_failed_run("main", "x")
+            path.unlink()
+    assert wt.ending.kept
+
+
+@pytest.mark.parametrize("garbage", [b"\xff\xfe", b"[]", b""])
+def test_a_record_that_cannot_be_read_stops_nobody(world: World, garbage: bytes) -> None:
+    record = world.launch / ".git" / "nightkeep" / "runs" / "other" / "record.json"
+    record.parent.mkdir(parents=True)
+    record.write_bytes(garbage)
+    with create(world) as wt:
+        pass
+    assert not wt.ending.kept
+    assert record.read_bytes() == garbage
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_what_is_mounted_in_the_worktree_is_not_touched(world: World, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("precious\n")
+    with create(world) as wt:
+        (wt.path / "package.json").write_text("{}\n")
+        (wt.path / ".gitignore").write_text("node_modules\n")
+        commit(wt.path, "w")
+        wt.push()
+        inside = wt.path / "node_modules" / "data"
+        inside.mkdir(parents=True)
+        mounted = subprocess.run(["mount", "--bind", outside, inside], check=False).returncode == 0
+    try:
+        assert mounted
+        assert wt.ending.kept
+        assert (outside / "precious").read_text() == "precious\n"
+    finally:
+        subprocess.run(["umount", inside], check=True)
+
+
+def test_work_that_is_only_in_a_stash_is_named_and_counts(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "a.txt").write_text("stashed\n")
+        git(wt.path, "stash", "-q")
+        wt.preserve_failed_run("main", "x")
+    stash = git(world.launch, "rev-parse", "refs/stash")
+    assert ("made during the run", f"refs/stash at {stash} in {world.launch / '.git'}") in wt.ending.places
+    assert wt.ending.preserved is Preserved.MACHINE
+
+
+def test_a_branch_at_what_origin_holds_is_not_worth_a_word(world: World) -> None:
+    with create(world) as wt:
+        git(wt.path, "branch", "backup")
+    assert (wt.ending.places, wt.ending.preserved) == ((), Preserved.NOTHING_MADE)
