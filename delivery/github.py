@@ -228,17 +228,11 @@ class GitHub:
         try:
             return self._write(write, look)
         except GitHubError as error:
-            found = self._other_than_expected(error, look)
+            # https://docs.github.com/rest/pulls/pulls#create-a-pull-request: only the words tell this 422 from others.
+            found = look() if error.status == 422 and "already exists" in str(error) else None
             if found is None:
                 raise
             return found
-
-    def _other_than_expected(self, error: GitHubError, look: Callable[[], PullRequest | None]) -> PullRequest | None:
-        """Return the pull request that GitHub says is there already; its repository may have a new owner by now."""
-        if error.status != 422 or "already exists" not in str(error):
-            return None
-        self.repository()
-        return look()
 
     def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
         """Replace a pull request's title and body."""
@@ -464,7 +458,7 @@ def _error(error: GithubException, *, accepted: bool) -> GitHubError:
         return GitHubError(f"{message}; the token has expired or was revoked", error.status)
     if error.status == 404:
         return GitHubNotFoundError(message, error.status)
-    # https://docs.github.com/rest/pulls/pulls#create-a-pull-request: nothing but the words tells this 422 from others.
+    # Again only by the words.
     if (error.status == 422 or kind == "UNPROCESSABLE") and "draft pull requests are not supported" in message.lower():
         return DraftsUnsupportedError(message, error.status)
     if error.status == 403 or kind == "FORBIDDEN":

@@ -2,22 +2,32 @@
 
 import contextlib
 import secrets
+import select
 import threading
 from collections.abc import Mapping
 from typing import TextIO
 
 from runner.logs import CommandLog
 
+_CHUNK = 1000  # characters, at most 4,000 bytes: what a pipe that can be written to takes at once
+
 
 class Progress:
     """Writes lines of progress, each at once.
 
     On Actions the agent's lines are fenced, so that none of them can be a workflow command. Lines may come from
-    several threads. Our own lines go to `log`, too.
+    several threads. Our own lines go to `log`, too. A reader may pause for `patience` seconds before lines are dropped.
     """
 
-    def __init__(self, stream: TextIO, environment: Mapping[str, str], log: CommandLog | None = None) -> None:
-        self._stream = stream
+    def __init__(
+        self,
+        stream: TextIO,
+        environment: Mapping[str, str],
+        log: CommandLog | None = None,
+        *,
+        patience: float = 10.0,
+    ) -> None:
+        self._outlet = _Outlet(stream, patience)
         self._log = log
         self._on_actions = environment.get("GITHUB_ACTIONS") == "true"
         self._dim = stream.isatty() and "NO_COLOR" not in environment
@@ -66,7 +76,37 @@ class Progress:
             self._fence = None
 
     def _write(self, line: str) -> None:
-        # A reader that went away (a closed terminal, a broken pipe) must not stop the work.
+        self._outlet.write(f"{line}\n")
+
+
+class _Outlet:
+    """Writes to a stream whose reader may have gone away, or may have stopped reading: neither stops the work."""
+
+    def __init__(self, stream: TextIO, patience: float) -> None:
+        self._stream = stream
+        self._patience = patience
+        self._left = patience
+        self._dropped = 0
+
+    def write(self, line: str) -> None:
+        """Write a line, or drop it when nobody takes it; how many were dropped is said once somebody reads again."""
         with contextlib.suppress(OSError, ValueError):
-            self._stream.write(f"{line}\n")
-            self._stream.flush()
+            if not self._ready():
+                self._dropped += 1
+                return
+            if self._dropped:
+                line = f"nightkeep: {self._dropped} lines were left out, because nobody read them\n{line}"
+                self._dropped = 0
+            for start in range(0, len(line), _CHUNK):
+                if self._ready():
+                    self._stream.write(line[start : start + _CHUNK])
+                    self._stream.flush()
+
+    def _ready(self) -> bool:
+        """Whether a chunk can be written without waiting; waits for that once, and after that not again in vain."""
+        try:
+            ready = bool(select.select([], [self._stream], [], self._left)[1])
+        except (OSError, ValueError):  # no descriptor behind it, or a closed one
+            return True
+        self._left = self._patience if ready else 0
+        return ready

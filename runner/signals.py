@@ -1,6 +1,7 @@
 """The signals that ask a command to stop."""
 
 import os
+import select
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,8 +22,10 @@ def recorded_signals() -> Iterator[Interruption]:
         interruption.record(signum)
         # Written past all buffers: a handler may run while the stream is in use. Whoever read it may be gone, and then
         # what the signal has interrupted must not get an error out of nowhere.
+        # Nobody is waited for either.
         with suppress(OSError):
-            os.write(2, f"nightkeep: {signal.Signals(signum).name}: {said}; please wait\n".encode())
+            if select.select([], [2], [], 0)[1]:
+                os.write(2, f"nightkeep: {signal.Signals(signum).name}: {said}; please wait\n".encode())
 
     earlier: dict[signal.Signals, Callable[..., object] | int | None] = {}
     for signum in _SIGNALS:

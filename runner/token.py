@@ -49,10 +49,10 @@ def _execute_anew(held: Mapping[str, str]) -> None:
     # A copy under another name is as good: some runners hand an Action's inputs on, as INPUT_GITHUB-TOKEN.
     tokens = {*held.values()} - {""}
     environment = {name: value for name, value in os.environ.items() if name not in held and value not in tokens}
-    # -P: a folder `runner/` in the current directory must not be run in our place.
+    # -P, -E: a folder `runner/` in the current directory or on PYTHONPATH must not be run in our place.
     os.execve(
         sys.executable,
-        [sys.executable, "-P", "-m", "runner", *sys.argv[1:]],
+        [sys.executable, "-E", "-P", "-m", "runner", *sys.argv[1:]],
         {**environment, _PIPE: str(source)},
     )
 

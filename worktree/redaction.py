@@ -64,7 +64,8 @@ def _strings_in(secret: str) -> Iterator[str]:
     while parts:
         match parts.pop():
             case str() as text:
-                yield from {text, *text.splitlines()}
+                sound = text.encode(errors="ignore").decode()  # half of a character cannot be printed either
+                yield from {sound, *sound.splitlines()}
             case dict() as fields:
                 parts.extend(fields.values())
             case list() as entries:

@@ -122,15 +122,13 @@ def test_not_installed(stage: Stage, runner: WorkflowRunner, tmp_path: Path) -> 
 
 
 def stand_in_for_python(directory: Path, nightkeep: str) -> str:
-    """Return a PATH whose python3 makes a virtual environment in which `nightkeep` is a shell script."""
-    programs = directory / "programs"
+    """Return a PATH whose python3 makes a virtual environment in which pip does nothing, and Nightkeep is a script."""
+    programs, inner = directory / "programs", directory / "inner"
     programs.mkdir()
-    write_program(programs / "nightkeep", nightkeep)
+    write_program(inner, f'test "$3" = runner || exit 0\nshift 3\n{nightkeep}')
     write_program(
         programs / "python3",
-        'test "$3" = venv || exit 0\n'
-        'mkdir -p "$5/bin" && cp /bin/true "$5/bin/python"\n'
-        f'cp {shlex.quote(str(programs / "nightkeep"))} "$5/bin/"',
+        f'test "$3" = venv || exit 0\nmkdir -p "$5/bin" && cp {shlex.quote(str(inner))} "$5/bin/python"',
     )
     return f"{programs}:/usr/bin:/bin"
 

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from io import StringIO
@@ -17,7 +18,7 @@ import yaml
 from runner.actions import WorkflowStep
 from runner.progress import Progress
 from tests.action.workflow_runner import ACTION
-from tests.scenarios.stage import NIGHTKEEP, Stage
+from tests.scenarios.stage import NIGHTKEEP, WRITER, Stage
 
 
 def action() -> dict[str, Any]:
@@ -98,6 +99,41 @@ def test_killed(stage: Stage) -> None:
     wait_until(lambda: not processes_of(stage))  # the supervisor ends what the runner can end no more
 
 
+def test_nothing_of_the_repository_is_run_in_our_place(stage: Stage) -> None:
+    """Neither what is in the checkout nor what PYTHONPATH, which a workflow may set for its own, leads to."""
+    for directory in (stage.clone, stage.root / "library"):
+        (directory / "runner").mkdir(parents=True)
+        (directory / "runner" / "__init__.py").write_text("raise SystemExit(99)\n")
+    (stage.root / "nightkeep-venv").symlink_to(sys.prefix)
+    environment = {
+        **os.environ,
+        **stage.environment,
+        "PYTHONPATH": f".:{stage.root / 'library'}",
+        "RUNNER_TEMP": str(stage.root),
+        "ISSUE_URL": stage.url(stage.issue()),
+        "NIGHTKEEP_AGENT": stage.agent("echo lamp > lamp.txt"),
+        "NIGHTKEEP_TOKEN": WRITER,
+        "BASE_BRANCH": "main",
+    }
+    done = run_step("run", stage.clone, environment)
+    assert done.returncode == 0, done
+    assert done.stdout == f"{stage.pull()['html_url']}\n"
+
+
+def run_step(name: str, directory: Path, environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Run a step of the Action as a workflow runner does."""
+    script = next(step["run"] for step in action()["runs"]["steps"] if step["id"] == name)
+    return subprocess.run(
+        ["/bin/bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
 def processes_of(stage: Stage) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
@@ -134,19 +170,13 @@ def test_where_it_cannot_be_installed(tmp_path: Path, python3: str | None, said:
     if python3 is not None:
         (programs / "python3").write_text(f"#!/bin/sh\n{python3.replace('{false}', '/bin/false')}\n")
         (programs / "python3").chmod(0o755)
-    script = next(step["run"] for step in action()["runs"]["steps"] if step.get("id") == "install")
-    done = subprocess.run(
-        ["/bin/bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script],
-        env={
-            "PATH": str(programs),
-            "RUNNER_TEMP": str(tmp_path),
-            "GITHUB_OUTPUT": str(output),
-            "GITHUB_ACTION_PATH": str(tmp_path),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {
+        "PATH": str(programs),
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_OUTPUT": str(output),
+        "GITHUB_ACTION_PATH": str(tmp_path),
+    }
+    done = run_step("install", tmp_path, environment)
     assert done.returncode == 2, done
     (annotation,) = [line for line in done.stdout.splitlines() if line.startswith("::error")]
     cause = annotation.removeprefix("::error title=Nightkeep could not be installed::")

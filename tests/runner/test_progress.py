@@ -1,5 +1,6 @@
 """What a person reads while a command works."""
 
+import os
 from io import StringIO
 
 from runner.progress import Progress
@@ -56,3 +57,16 @@ def test_a_reader_that_went_away_stops_nothing() -> None:
     progress.say("into the void")
     progress.agent("into the void")
     progress.close()
+
+
+def test_a_reader_that_stops_reading_stops_nothing() -> None:
+    source, sink = os.pipe()
+    with os.fdopen(sink, "w") as stream, os.fdopen(source, "rb", buffering=0) as reader:
+        progress = Progress(stream, {}, patience=0.05)
+        for _ in range(300):
+            progress.agent("x" * 3000)
+        taken = len(reader.read(1 << 20))
+        assert taken < 300 * 3000
+        progress.say("read again")
+        rest = reader.read(1 << 16).decode()
+    assert "lines were left out, because nobody read them\nnightkeep: read again\n" in rest

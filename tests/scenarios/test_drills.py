@@ -171,7 +171,8 @@ def test_nothing_between_the_branches_is_told_on_the_issue(stage: Stage) -> None
 # A token that dies
 
 
-def test_a_token_that_dies_while_the_agent_works(stage: Stage) -> None:
+@pytest.mark.parametrize(("ending", "cause"), [("exit 3", "the agent exited 3"), ("exit 0", "Authentication failed")])
+def test_a_token_that_dies_while_the_agent_works(stage: Stage, ending: str, cause: str) -> None:
     def revoke() -> None:
         stage.hub.requests.clear()
         stage.hub.drill("*", "/api/*", drills.bad_credentials(), times=None)
@@ -180,16 +181,17 @@ def test_a_token_that_dies_while_the_agent_works(stage: Stage) -> None:
     pushes: list[drills.Drill] = []
     number = stage.issue()
     with meanwhile(stage, revoke) as words:
-        result = stage.run(number, stage.agent(f"{words}; {GIVES_UP}"), "--json")
+        result = stage.run(number, stage.agent(f"{words}; echo half > half.txt; {ending}"), "--json")
     requests = list(stage.hub.requests)
     pushes[0].remove()
     (kept,) = stage.worktrees()
     document = result.document
-    assert (result.status, document["cause"], document["preserved"]) == (3, "the agent exited 3", "machine"), result
+    assert (result.status, document["preserved"]) == (3, "machine"), result
+    assert cause in document["cause"]
     assert any("the token has expired or was revoked" in line for line in document["secondary"]), result
     assert "the token has expired or was revoked" in result.stderr
     assert any(str(kept) in place["where"] for place in document["places"])
-    assert git(kept, "log", "-1", "--format=%s") == "nightkeep: failed run (the agent exited 3)"
+    assert git(kept, "log", "-1", "--format=%s").startswith("nightkeep: failed run (")
     assert git(kept, "show", "HEAD:half.txt") == "half"
     assert len(requests) <= 4, f"a storm: {requests}"
     assert pushes[0].hits <= 8, f"a storm of {pushes[0].hits} requests by git"

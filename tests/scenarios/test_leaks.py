@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.scenarios.stage import Result, Stage
+from worktree import Redactor
 
 # What an agent can do with a secret: it is given in the environment, and as a file.
 _AGENT = """\
@@ -121,6 +122,11 @@ def test_a_secret_in_what_went_wrong(stage: Stage, canaries: Canaries) -> None:
     assert result.status == 3, result
     assert {where: found for where, text in told(stage, result).items() if (found := canaries.found_in(text))} == {}
     assert "is bad" in result.document["cause"]
+
+
+@pytest.mark.parametrize("secret", ["caf\udce9-and-more", '["half \\ud83d of a character"]', "{" * 50_000])
+def test_a_secret_that_is_no_text_stops_nobody(secret: str) -> None:
+    assert Redactor([secret])(f"<{secret}>") == "<***>"
 
 
 def test_a_secret_in_a_url_where_nothing_begins(stage: Stage, canaries: Canaries) -> None:
