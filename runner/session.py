@@ -253,8 +253,9 @@ class _Supervisor:
     """
 
     def __init__(self, environment: Mapping[str, str], spool: Path) -> None:
-        # -P, -E: a folder runner/ in the repository or on PYTHONPATH must not be taken for ours. Its own trouble goes to the spool,
-        # and from there redacted to the Session log. Its own session: Ctrl-C in a terminal reaches the runner only.
+        # -P, -E: a folder runner/ in the user's repository or on PYTHONPATH must not be taken for ours. Its own
+        # trouble goes to the spool, and from there redacted to the Session log. Its own session: Ctrl-C in a terminal
+        # reaches the runner only.
         with spool.open("ab") as trouble:
             self._process = subprocess.Popen(
                 [sys.executable, "-E", "-P", "-m", "runner.supervisor"],

@@ -61,8 +61,10 @@ def _pin(
     if fetched is None or not fetched.keys() >= set(branches):
         fetched = _fetch(remote, branches)
     remote.known.update(fetched.values())
-    # As `git fetch` does, without naming the old value: this ref only mirrors origin, and the last look wins.
-    launch.git.run("update-ref", "-m", "nightkeep: fetch", f"refs/remotes/origin/{base}", fetched[base])
+    mirror = f"refs/remotes/origin/{base}"
+    if launch.refs.get(mirror) != fetched[base]:
+        # As `git fetch` does, without naming the old value: this ref only mirrors origin, and the last look wins.
+        launch.git.run("update-ref", "-m", "nightkeep: fetch", mirror, fetched[base])
     return fetched
 
 

@@ -106,14 +106,13 @@ class Checkout:
         off = as_environment(without_filters(self.ledger.filters))
         return replace(self, git=self.git.within(**off), shared=self.shared.within(**off))
 
-    def private_commit(self, commit: str) -> str | None:
+    def private_commit(self, commit: str, now: Mapping[str, str]) -> str | None:
         """Return a commit that a push of `commit` would publish and that was a person's alone, or None.
 
         A person's alone is what their refs held when the run began, or hold now where the refs were there then, and
         what origin was not seen to hold. Branches of other runs are nobody's, and neither is what was committed here.
         """
         published = {oid for ref, oid in self.refs.items() if ref.startswith("refs/remotes/origin/")} | self.ledger.held
-        now = self.refs_now()
         runs = {f"refs/heads/{record.branch}" for record in read_records(self.remote.common)}
         owned = [ref for ref in self.refs.keys() - runs - {self.branch_ref} if not ref.startswith("refs/remotes/")]
         moved = {now[ref] for ref in owned if ref in now} - self._committed()
@@ -141,12 +140,21 @@ class Checkout:
         lines = [*sorted(commits), *(f"^{oid}" for oid in sorted(others))]
         return set(self.shared.run("rev-list", "--stdin", stdin="\n".join(lines).encode() + b"\n").text.split())
 
-    def push(self, what: str, update: RefUpdate) -> None:
+    def push_branch(self, what: str) -> str:
+        """Push the Issue branch as it stands here, as a fast-forward; return its commit. Raises as `push` does."""
+        now = self.refs_now()
+        if self.branch_ref not in now:
+            raise WorktreeError(f"the local branch {self.record.branch} is gone")
+        self.push(what, RefUpdate(self.branch_ref, now[self.branch_ref]), now)
+        return now[self.branch_ref]
+
+    def push(self, what: str, update: RefUpdate, now: Mapping[str, str] | None = None) -> None:
         """Push one ref, in one push with the claim's where there is one, and enter it in the ledger.
 
-        Raises PrivateWorkError, before anything is pushed, when that would publish a commit of the person's.
+        `now` are the refs as they are, where somebody has just looked. Raises PrivateWorkError, before anything is
+        pushed, when that would publish a commit of the person's; else GitError.
         """
-        private = self.private_commit(update.new)
+        private = self.private_commit(update.new, self.refs_now() if now is None else now)
         if private is not None:
             raise PrivateWorkError(
                 f"{update.ref} is not pushed, because commit {private} in it was only on the person's own branches"

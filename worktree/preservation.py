@@ -8,7 +8,6 @@ from worktree.errors import WorktreeError
 from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.record import host_name
-from worktree.remote import RefUpdate
 from worktree.rescue import keep_snapshot, publish_snapshot
 from worktree.state import State, read_state
 
@@ -21,34 +20,34 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
     state = read_state(checkout.git, checkout.admin)
     kept = None if state.is_plain_on(checkout.record.branch) else keep_snapshot(checkout, state)
     try:
-        marker = _mark(checkout, state, base, reason)
+        marked = _mark(checkout, state, base, reason)
     except Exception:
         # A lock that a killed git left behind stops a commit, but no snapshot. The first cause stays the headline.
         with suppress(WorktreeError, OSError):
             publish_snapshot(checkout, kept or keep_snapshot(checkout, state))
         raise
-    if marker is not None:
+    if marked:
         # What origin refuses here is not pushed by another name: it may be the content that it refuses.
-        checkout.push("failure marker", RefUpdate(checkout.branch_ref, marker))
+        checkout.push_branch("failure marker")
     if kept is not None:
         publish_snapshot(checkout, kept)
 
 
-def _mark(checkout: Checkout, state: State, base: str, reason: str) -> str | None:
-    """Commit everything to the Issue branch; return the commit, None when nothing was made.
+def _mark(checkout: Checkout, state: State, base: str, reason: str) -> bool:
+    """Commit everything to the Issue branch; False when nothing was made.
 
     With HEAD elsewhere nothing is aborted, staged or committed, and no ref of anybody's moves: a snapshot has it all.
     """
     if state.home != checkout.record.branch:
-        return None
+        return False
     settled = _abort(checkout, state)
     listing = list_files(checkout.git, checkout.path)
     left = stage_all(checkout.git, listing, checkout.path, checkout.git.limits.file)
     checkout.ledger.places.extend(("could not be staged", str(checkout.path / path)) for path in left)
     if settled.branch != checkout.record.branch or not _made_something(checkout, settled, base):
-        return None
+        return False
     _commit_marker(checkout, reason)
-    return checkout.git.run("rev-parse", "--verify", "HEAD").text
+    return True
 
 
 def _abort(checkout: Checkout, state: State) -> State:

@@ -16,7 +16,7 @@ from worktree.git import IDENTITY
 from worktree.interruption import Interruption
 from worktree.launch import Launch
 from worktree.preservation import preserve
-from worktree.remote import Fence, Origin, RefUpdate
+from worktree.remote import Fence, Origin
 from worktree.rescue import keep_snapshot, made_elsewhere, publish_snapshot
 from worktree.state import read_state, why_unsettled
 
@@ -145,9 +145,7 @@ class Worktree:
 
     def push(self) -> str:
         """Push the Issue branch, as a fast-forward, read its id back from origin and return it. Raises GitError."""
-        head = self._checkout.shared.run("rev-parse", "--verify", self._checkout.branch_ref).text
-        self._checkout.push("Issue branch", RefUpdate(self._checkout.branch_ref, head))
-        return head
+        return self._checkout.push_branch("Issue branch")
 
     def settle(self, subject: str, rule: CommitRule = CommitRule.AUTO) -> tuple[str, ...]:
         """After a session that ended well, account for uncommitted work.
@@ -170,7 +168,7 @@ class Worktree:
             publish_snapshot(checkout, keep_snapshot(checkout, state))
         if commits:
             left = self._commit_everything(listing, subject)
-        self._settled = self.head()
+        self._settled = self.head() if commits else state.head
         return tuple(left)
 
     def _commit_everything(self, listing: Listing, subject: str) -> list[str]:

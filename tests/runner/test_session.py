@@ -386,12 +386,13 @@ def test_supervisor_told_to_terminate_stops_the_agent(world: World) -> None:
 
 
 def test_supervisor_that_fails_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(world.top / "broken"))
+    # No variable of Python's own reaches it, so what breaks it is a C library that is none.
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(world.top / "broken"))
     (world.top / "broken").mkdir()
-    (world.top / "broken" / "json.py").write_text("raise ImportError('broken on purpose')")
+    (world.top / "broken" / "libc.so.6").touch()
     result = world.run(AGENTS / "succeed")
-    assert result.cause == "the session's supervisor failed with status 1, see the Session log"
-    assert "broken on purpose" in result.log.read_text()
+    assert result.cause == "the session's supervisor failed with status 127, see the Session log"
+    assert "libc.so.6" in result.log.read_text()
 
 
 def test_trouble_in_the_runner_stops_the_agent(world: World) -> None:

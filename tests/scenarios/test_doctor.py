@@ -208,7 +208,10 @@ def test_the_github_cli_is_not_asked_on_actions_or_where_there_is_a_token(stage:
 def test_the_built_in_token_of_a_workflow(tmp_path: Path, world: World) -> None:
     """Case 30."""
     builtin = "ghs_built0in0token0of0a0workflow"
-    tokens = {WRITER: Permission.WRITE, builtin: Token(Permission.WRITE, TokenKind.ACTIONS)}
+    tokens: dict[str, Permission | Token] = {
+        WRITER: Permission.WRITE,
+        builtin: Token(Permission.WRITE, TokenKind.ACTIONS),
+    }
     with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens) as hub:
         git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
         stage = Stage(tmp_path, world, hub)

@@ -2,6 +2,7 @@
 
 import shlex
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -166,6 +167,24 @@ def test_nothing_between_the_branches_is_told_on_the_issue(stage: Stage) -> None
     result = stage.run(number, stage.agent(GIVES_UP), "--json")
     assert (result.status, result.document["cause"], stage.pulls()) == (1, "the agent exited 3", []), result
     assert "No commits between main and issue-1" in stage.note(number)
+
+
+# A log that is too long
+
+
+def test_five_megabytes_of_anything_make_one_note(stage: Stage) -> None:
+    code = """\
+print("ä💡" * 400_000, "x" * 2_000_000, sep="\\n")
+print("```\\n@everyone </details> | \\a\\0\\u202e\\n````" * 200, "`" * 700, "the very end")"""
+    agent = stage.agent(f"echo half > half.txt; {shlex.join([sys.executable, '-c', code])}; exit 3")
+    assert stage.run(stage.issue(), agent).status == 1, stage.last
+    note = stage.note(stage.pull()["number"])
+    assert "**Cause:** `the agent exited 3`" in note
+    fence = "`" * 701
+    (shown,) = note.split(f"{fence}text\n")[1:]
+    assert shown.split(f"\n{fence}\n")[0].endswith("the very end")
+    assert f"The whole Session log is `{stage.logs()[0]}`" in note
+    assert stage.logs()[0].stat().st_size > 4_000_000
 
 
 # A token that dies
