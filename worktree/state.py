@@ -56,8 +56,13 @@ def why_unsettled(state: State, branch: str) -> str | None:
 def read_state(git: Git, admin: Path) -> State:
     """Read the state of the worktree whose git directory is `admin`."""
     # `--no-renames` keeps one path an entry; untracked files are not asked for, they cannot be lost by staging.
-    rows = git.run("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--no-renames").fields
+    question = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--no-renames")
+    answer = git.run(*question)
+    rows = answer.fields
     headers = dict(row[2:].split(" ", 1) for row in rows if row.startswith("# "))
+    if not headers.keys() >= {"branch.oid", "branch.head"}:
+        # Somebody took a part of the answer out of the pipe: a process that git was made to start.
+        raise git.failure(question, answer)
     head, named = headers["branch.oid"], headers["branch.head"]
     branch = None if named == "(detached)" else named
     return State(

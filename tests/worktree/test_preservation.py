@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worktree.runs import admin_of, create, gone, kept, origin_has, origin_refs, records
+from tests.worktree.runs import admin_of, create, gone, kept, origin_refs, records
 from tests.world import World, commit, git
 from worktree import GitError, Interrupted, Interruption, Limits, PreservationError, Preserved
 
