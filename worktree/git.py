@@ -46,6 +46,7 @@ _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.commitGraph", "false"),
+    ("advice.graftFileDeprecated", "false"),
     ("core.safecrlf", "false"),
     ("core.trustctime", "true"),
     ("core.checkStat", "default"),

@@ -7,6 +7,8 @@ from pathlib import Path
 from worktree.git import Git
 from worktree.reading import read_words
 
+_ATTEMPTS = 3
+
 
 class Operation(Enum):
     """A git command that stopped half-way. The value is what aborts it."""
@@ -55,14 +57,7 @@ def why_unsettled(state: State, branch: str) -> str | None:
 
 def read_state(git: Git, admin: Path) -> State:
     """Read the state of the worktree whose git directory is `admin`."""
-    # `--no-renames` keeps one path an entry; untracked files are not asked for, they cannot be lost by staging.
-    question = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--no-renames")
-    answer = git.run(*question)
-    rows = answer.fields
-    headers = dict(row[2:].split(" ", 1) for row in rows if row.startswith("# "))
-    if not headers.keys() >= {"branch.oid", "branch.head"}:
-        # Somebody took a part of the answer out of the pipe: a process that git was made to start.
-        raise git.failure(question, answer)
+    rows, headers = _ask(git)
     head, named = headers["branch.oid"], headers["branch.head"]
     branch = None if named == "(detached)" else named
     return State(
@@ -74,6 +69,19 @@ def read_state(git: Git, admin: Path) -> State:
         index_only=any(row.startswith("1 ") and "." not in row[2:4] for row in rows),
         other_heads=_other_heads(admin),
     )
+
+
+def _ask(git: Git) -> tuple[list[str], dict[str, str]]:
+    # `--no-renames` keeps one path an entry; untracked files are not asked for, they cannot be lost by staging.
+    question = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--no-renames")
+    for _ in range(_ATTEMPTS):
+        answer = git.run(*question)
+        rows = answer.fields
+        headers = dict(row[2:].split(" ", 1) for row in rows if row.startswith("# "))
+        if headers.keys() >= {"branch.oid", "branch.head"}:
+            return rows, headers
+    # A process that git was made to start (by a filter) takes answers out of the pipe. Each attempt stops it first.
+    raise git.failure(question, answer)
 
 
 def _operation(admin: Path) -> Operation | None:
