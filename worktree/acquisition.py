@@ -109,20 +109,29 @@ def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord,
     # Clean-up reads the log of HEAD. Once it is there git goes on with it, whatever is configured.
     logging = replace(launch.git, settings=(("core.logAllRefUpdates", "true"),))
     reason = f"nightkeep {record.run_id}"
+    _begin(launch, record, directory)
     try:
-        directory.write(record)
-        if record.made_branch:
-            _make_branch(launch, record)
         logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, str(record.path), record.branch)
         return _checkout(launch, remote, fence, record, directory, resumed=resumed)
-    except BranchTakenError:
-        directory.remove()
-        raise
     except (WorktreeError, OSError) as error:
         kept = _undo(launch, remote, record, directory)
         if isinstance(error, WorktreeError) and kept is None:
             raise
         raise AcquisitionError(f"the worktree {record.path} could not be made: {error}", kept) from error
+
+
+def _begin(launch: Launch, record: RunRecord, directory: RecordDirectory) -> None:
+    """Write the record and make the branch, or neither."""
+    try:
+        directory.write(record)
+        if record.made_branch:
+            _make_branch(launch, record)
+    except OSError as error:
+        why = f"the worktree could not be made, for its record cannot be written: {error}"
+        raise AcquisitionError(why, None) from error
+    except WorktreeError:
+        directory.remove()
+        raise
 
 
 def _make_branch(launch: Launch, record: RunRecord) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from worktree.caches import is_cache
 from worktree.checkout import Checkout
 from worktree.errors import GitError
+from worktree.fidelity import unfaithful
 from worktree.files import Listing, list_files, private_index, write_complete_tree
 from worktree.mounts import mounts_below
 from worktree.processes import at_work_in
@@ -28,10 +29,10 @@ class Facts:
 
     `at_work` names the processes that work in it. `locked_by` is the reason of git's lock on it, `links_back`
     whether its `.git` is still ours. `changed` are paths that differ from HEAD and from every snapshot on origin;
-    `hidden` such that git was told not to look at; `ignored` those that are no caches; `unknown` what git does not
-    list at all; `mounts` what is mounted in it. `unheld` is a commit that the run made and that origin was not seen
-    to hold, `private_refs` whether the worktree has refs of its own, `submodules` whether it has the object stores
-    of submodules, which go with its git directory.
+    `converted` those whose bytes git does not have; `hidden` such that git was told not to look at; `ignored` those
+    that are no caches; `unknown` what git does not list at all; `mounts` what is mounted in it. `unheld` is a
+    commit that the run made and that origin was not seen to hold, `private_refs` whether the worktree has refs of
+    its own, `submodules` whether it has the object stores of submodules, which go with its git directory.
     """
 
     state: State
@@ -39,6 +40,7 @@ class Facts:
     locked_by: str | None
     links_back: bool
     changed: tuple[str, ...]
+    converted: tuple[str, ...]
     hidden: tuple[str, ...]
     ignored: tuple[str, ...]
     unknown: tuple[str, ...]
@@ -80,6 +82,7 @@ def _files_to_keep(facts: Facts) -> str | None:
         ("what is mounted there", facts.mounts),
         ("edits that git was told not to look at", facts.hidden),
         ("changes in no commit on origin", facts.changed),
+        ("files whose bytes git has in another form only", facts.converted),
         ("ignored files", facts.ignored),
         ("files that git does not list", facts.unknown),
     ):
@@ -142,6 +145,7 @@ def _facts(checkout: Checkout, signatures: dict[str, Signature]) -> Facts:
         locked_by=_locked_by(checkout.admin),
         links_back=_links_back(checkout),
         changed=_changed(checkout, state, listing),
+        converted=_converted(checkout, state, listing),
         hidden=tuple(sorted(listing.hidden)),
         ignored=tuple(path for path in ignored if path not in caches),
         unknown=tuple(path for path in signatures if path not in listed and not path.startswith(tuple(caches))),
@@ -166,6 +170,13 @@ def _changed(checkout: Checkout, state: State, listing: Listing) -> tuple[str, .
         return tuple(left)
     known = {snapshot.tree for snapshot in checkout.ledger.published}
     return () if tree in known and not state.index_only else tuple(changed) or ("the index",)
+
+
+def _converted(checkout: Checkout, state: State, listing: Listing) -> tuple[str, ...]:
+    # Files that are not in HEAD are proven by a snapshot, so it must be the one that gives them back.
+    left_over = listing.changed | listing.untracked and checkout.ledger.published
+    commit = checkout.ledger.published[-1].commit if left_over else state.head or checkout.record.pinned
+    return tuple(unfaithful(checkout.git, checkout.path, checkout.record.pinned, commit))
 
 
 def _ignored(checkout: Checkout) -> list[str]:

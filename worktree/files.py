@@ -89,7 +89,9 @@ def private_index(git: Git, admin: Path, directory: Path) -> Iterator[Git]:
     size and time only against the index's own, and an edit of equal size could be missed otherwise.
     """
     copy = directory / "index"
-    shutil.copy2(admin / "index", copy)
+    # Without an index git takes nothing for tracked, and all files for new ones.
+    if os.path.lexists(admin / "index"):
+        shutil.copy2(admin / "index", copy)
     try:
         yield git.within(GIT_INDEX_FILE=str(copy))
     finally:

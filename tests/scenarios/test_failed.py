@@ -148,14 +148,15 @@ def test_a_worktree_that_broke_while_it_was_made_keeps_the_claim_and_is_named(st
     assert stage.labels(number) == {"bug", "in-progress"}
 
 
-def test_an_agent_that_deletes_its_index_has_a_failed_run(stage: Stage) -> None:
+def test_an_agent_that_deletes_its_index_costs_nothing(stage: Stage) -> None:
     number = stage.issue()
     loses = 'echo left > left.txt; rm "$(git rev-parse --git-path index)"'
     result = stage.run(number, stage.agent(f"{COMMITS}; {loses}"), "--json")
-    assert (result.status, result.document["result"], result.document["preserved"]) == (1, "failed", "origin"), result
-    assert stage.files("issue-1") >= {"lamp.txt", "left.txt"}
-    assert "index" in result.document["cause"]
-    assert stage.pull()["draft"] is True
+    assert (result.status, result.document["result"], result.document["preserved"]) == (0, "delivered", "origin"), (
+        result
+    )
+    (rescued,) = stage.world.snapshot_refs()
+    assert stage.world.origin_file(rescued, "left.txt") == "left"
 
 
 def test_a_push_that_origin_rejects_keeps_worktree_and_branch(stage: Stage) -> None:

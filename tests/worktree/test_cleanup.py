@@ -488,3 +488,25 @@ def test_a_branch_whose_lock_stays_is_not_deleted(world: World) -> None:
     (world.launch / ".git" / "refs" / "heads" / "issue-7.lock").unlink()
     assert wt.ending.kept
     assert git(world.launch, "branch", "--list", "issue-7")
+
+
+CONVERSIONS = {
+    "mixed line ends": ("*.txt text=auto\n", "n.txt", b"one\r\ntwo\n"),
+    "mixed crlf": ("*.txt eol=crlf\n", "n.txt", b"one\r\ntwo\n"),
+    "crlf": ("*.txt eol=crlf\n", "n.txt", b"one\r\ntwo\r\n"),
+    "keyword": ("*.txt ident\n", "n.txt", b"$Id: precious $\n"),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_bytes_that_git_converted_are_not_taken_for_safe(world: World, name: str) -> None:
+    attributes, path, content = CONVERSIONS[name]
+    with create(world) as wt:
+        (wt.path / ".gitattributes").write_text(attributes)
+        (wt.path / path).write_bytes(content)
+        commit(wt.path, "n")
+        wt.push()
+    assert wt.ending.kept is not (name == "crlf"), wt.ending
+    if wt.ending.kept:
+        assert "n.txt" in wt.ending.why
+        assert (wt.path / path).read_bytes() == content
