@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -82,11 +82,12 @@ class PullRequest:
 class GitHub:
     """One repository on GitHub.
 
-    What may be done twice is repeated after trouble that may pass; what must happen once (a comment, a pull request)
-    is repeated only after a look whether the lost one happened. A wait that GitHub names is kept when it is no longer
-    than a minute, and is an error at once when it is. `report` is told of each wait; once `interruption` is recorded
-    nothing is waited for or repeated. A repository that was renamed meanwhile is followed to its new address. Raises
-    GitHubError and its subclasses, whose class says whether trying again may help.
+    What may be done twice is repeated after trouble that may pass; what must happen once (a comment, a pull
+    request) is repeated only after a look whether the lost one happened. A wait that GitHub names is kept when it
+    is no longer than a minute, and is an error at once when it is. `report` is told of each wait; once
+    `interruption` is recorded nothing is waited for or repeated. A list may take `patience` seconds. A repository
+    that was renamed meanwhile is followed to its new address. Raises GitHubError and its subclasses, whose class
+    says whether trying again may help.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class GitHub:
         repository: str,
         interruption: Interruption | None = None,
         report: Callable[[str], None] = lambda _: None,
+        patience: float = 120,
     ) -> None:
         # PyGithub would repeat POSTs on its own, and wait as long as the server likes: the policy is here instead.
         self._client = Github(
@@ -115,6 +117,7 @@ class GitHub:
         self._workflow_token: bool | None = None
         self._interruption = interruption or Interruption()
         self._report = report
+        self._patience = patience
 
     def close(self) -> None:
         """Close the connections."""
@@ -161,7 +164,7 @@ class GitHub:
 
     def labels(self) -> frozenset[str]:
         """Return the names of the labels that the repository has."""
-        return self._read(lambda: frozenset(label.name for label in self._repository.get_labels()))
+        return self._read(lambda: frozenset(label.name for label in self._bounded(self._repository.get_labels())))
 
     def create_label(self, name: str, color: str, description: str) -> None:
         """Give the repository a label; one of that name that somebody else makes meanwhile stays as it is."""
@@ -205,7 +208,7 @@ class GitHub:
             owner = self._repository.full_name.split("/")[0]
             found = self._repository.get_pulls(state=state, head=f"{owner}:{branch}", sort="created", direction="desc")
             # PyGithub follows a rename without the query, and all pull requests come.
-            return [_pull_request(pull) for pull in found if _is_from(pull, branch, state)]
+            return [_pull_request(pull) for pull in self._bounded(found) if _is_from(pull, branch, state)]
 
         return self._read(read)
 
@@ -280,7 +283,7 @@ class GitHub:
 
     def _find_comment(self, number: int, marker: str) -> _IssueComment | None:
         def read() -> _IssueComment | None:
-            for comment in self._repository.get_issue(number).get_comments():
+            for comment in self._bounded(self._repository.get_issue(number).get_comments()):
                 if comment.body.startswith(marker) and self._is_own(comment):
                     return comment
             return None
@@ -341,6 +344,14 @@ class GitHub:
             reraise=True,
         )
         return retrying(attempt)
+
+    def _bounded(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield the items of all pages; pages without an end, as of one that names itself as the next, are an error."""
+        began = time.monotonic()
+        for item in items:
+            if time.monotonic() - began > (_TIMEOUT if self._interruption.recorded else self._patience):
+                raise GitHubError("a list of GitHub's was given up before its end", 0)
+            yield item
 
     def _sleep(self, seconds: float) -> None:
         end = time.monotonic() + seconds

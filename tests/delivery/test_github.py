@@ -200,3 +200,13 @@ def test_permissions(hub: Hub, github: GitHub) -> None:
     assert github.repository().may_push
     with closing(GitHub(api_url=f"{hub.url}/api/v3", token=READER, repository=NAME)) as reader:
         assert not reader.repository().may_push
+
+
+def test_a_list_without_an_end_is_given_up(hub: Hub) -> None:
+    url = f"{hub.url}/api/v3/repos/{NAME}/labels"
+    label = {"id": 1, "node_id": "L", "url": f"{url}/x", "name": "x", "color": "ededed", "default": False}
+    endless = drills.answer(200, [label], {"link": f'<{url}?page=2>; rel="next"'})
+    impatient = GitHub(api_url=f"{hub.url}/api/v3", token=TOKEN, repository=NAME, patience=0.3)
+    drill = hub.drill("GET", "*/labels*", endless, times=None)
+    with closing(impatient), drill, pytest.raises(GitHubError, match="given up before its end"):
+        impatient.labels()
