@@ -25,7 +25,8 @@ class Ledger:
     `held` are commits whose ids were read back from origin, `refs` the refs of origin that the run moved and was
     seen to have moved, the latest last. `published` are the snapshots among them, `unpublished` those that a local
     ref alone keeps, by its name. `places` is what else a person is told: (what, where) in the order it came about.
-    `filters` are the names of those switched off.
+    `filters` are the names of those switched off. `refs_seen` are the Launch repository's refs as they were when
+    somebody looked last.
     """
 
     held: set[str] = field(default_factory=set)
@@ -34,6 +35,8 @@ class Ledger:
     unpublished: dict[str, Snapshot] = field(default_factory=dict)
     places: list[tuple[str, str]] = field(default_factory=list)
     filters: tuple[str, ...] = ()
+    filters_are_final: bool = False
+    refs_seen: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +102,9 @@ class Checkout:
 
     def without_new_filters(self) -> "Checkout":
         """Return the same checkout for after a session: filters that it set up, or changed, are not run for us."""
-        found = new_filters(self.configuration, read_configuration(self.git))
-        self.ledger.filters = tuple(sorted({*self.ledger.filters, *found}))
+        if not self.ledger.filters_are_final:
+            found = new_filters(self.configuration, read_configuration(self.git))
+            self.ledger.filters = tuple(sorted({*self.ledger.filters, *found}))
         if not self.ledger.filters:
             return self
         off = as_environment(without_filters(self.ledger.filters))
@@ -134,7 +138,8 @@ class Checkout:
     def refs_now(self) -> dict[str, str]:
         """Return the refs of the Launch repository as they are now."""
         listed = self.shared.run("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
-        return {ref: oid for oid, ref in (line.split(" ", 1) for line in listed)}
+        self.ledger.refs_seen = {ref: oid for oid, ref in (line.split(" ", 1) for line in listed)}
+        return self.ledger.refs_seen
 
     def _beyond(self, commits: set[str], others: set[str]) -> set[str]:
         lines = [*sorted(commits), *(f"^{oid}" for oid in sorted(others))]

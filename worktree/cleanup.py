@@ -234,8 +234,7 @@ def _remove(checkout: Checkout, signatures: dict[str, Signature], proven: State)
     left = _unlink(checkout.path, signatures)
     if left:
         return f"files appeared or changed while it was being removed: {_named(tuple(left))}"
-    # As `git worktree unlock` does; the lock was seen to be ours.
-    (checkout.admin / "locked").unlink()
+    checkout.shared.run("worktree", "unlock", str(checkout.path))
     checkout.shared.run("worktree", "remove", str(checkout.path))
     if checkout.record.made_branch and proven.head:
         checkout.shared.run("update-ref", "-d", checkout.branch_ref, proven.head)

@@ -52,12 +52,12 @@ def made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
     They may be the agent's work or a person's: they are named, and nothing else. Branches of other runs do not count,
     nor what origin was seen to hold.
     """
+    # A push has looked already, after the session's end.
+    seen = checkout.ledger.refs_seen or checkout.refs_now()
     others = {f"refs/heads/{record.branch}" for record in read_records(checkout.remote.common)}
     known = others | {checkout.branch_ref} | (checkout.refs.keys() - {"refs/stash"})
     safe = checkout.ledger.held | {checkout.refs.get("refs/stash")}
     passed = ("refs/remotes/", "refs/nightkeep/", "refs/tags/")
     return [
-        (ref, oid)
-        for ref, oid in checkout.refs_now().items()
-        if ref not in known and oid not in safe and not ref.startswith(passed)
+        (ref, oid) for ref, oid in seen.items() if ref not in known and oid not in safe and not ref.startswith(passed)
     ]

@@ -145,7 +145,8 @@ class Worktree:
 
     def push(self) -> str:
         """Push the Issue branch, as a fast-forward, read its id back from origin and return it. Raises GitError."""
-        return self._checkout.push_branch("Issue branch")
+        self._settled = self._checkout.push_branch("Issue branch")
+        return self._settled
 
     def settle(self, subject: str, rule: CommitRule = CommitRule.AUTO) -> tuple[str, ...]:
         """After a session that ended well, account for uncommitted work.
@@ -168,7 +169,8 @@ class Worktree:
             publish_snapshot(checkout, keep_snapshot(checkout, state))
         if commits:
             left = self._commit_everything(listing, subject)
-        self._settled = self.head() if commits else state.head
+        # After a commit of ours the push that follows tells what it was.
+        self._settled = None if commits else state.head
         return tuple(left)
 
     def _commit_everything(self, listing: Listing, subject: str) -> list[str]:
@@ -190,6 +192,8 @@ class Worktree:
         self._retained = "the Failed run's work could not be preserved whole"
         try:
             preserve(self._checkout.completing().without_new_filters(), base, reason)
+            # Nothing runs between here and clean-up that could set up another.
+            self._checkout.ledger.filters_are_final = True
         except Exception as error:
             raise PreservationError(
                 f"the worktree {self.path} and its local branch {self.branch} are kept, because {error}"
