@@ -60,6 +60,7 @@ class Delivery:
         if self.worktree.commits_beyond_base() == 0:
             raise RunFailureError("the agent ended well, but nothing was made")
         self._run_step(Stage.VERIFY, self.conventions.verify)
+        self.session = session  # from here on it is the agent's words that explain a failure
         self.stage = Stage.PUSH
         self.report(f"pushing {self.worktree.branch}")
         head = self.worktree.push()

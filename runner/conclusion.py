@@ -92,6 +92,8 @@ def _lines(outcome: Outcome, url: str | None, command_log: CommandLog) -> list[s
     delivered = outcome.result is Result.DELIVERED
     first = f"{url} is ready for review" if delivered else f"failed: {outcome.cause}"
     places = [f"{what}: {where}" for what, where in outcome.places]
+    if outcome.retained:
+        places.append(f"kept because {outcome.retained}")
     logs = (("Session log", outcome.session_log), ("Command log", command_log.path))
     return [first, *places, *(f"{what}: {path}" for what, path in logs if path)]
 

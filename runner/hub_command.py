@@ -19,7 +19,7 @@ def serve_hub(root: Path, port: int, repositories: list[str], token: str | None)
             ready=lambda address: print(address, flush=True),  # noqa: T201 - the address is the command's output
         )
     except ImportError as error:
-        print(f"nightkeep: {error.name} is missing; install it: pip install 'nightkeep[hub]'", file=sys.stderr)  # noqa: T201
+        print(f"nightkeep: {error.name} is missing; install it from the clone: pip install '.[hub]'", file=sys.stderr)  # noqa: T201
         return ExitCode.NOT_BEGUN
     except (OSError, ValueError) as error:
         print(f"nightkeep: {error}", file=sys.stderr)  # noqa: T201

@@ -36,5 +36,5 @@ class Ending:
         """Say it in one line."""
         if self.kept:
             head = self.head or "an unknown commit"
-            return f"keeping the worktree {self.path} and its local branch {self.branch} at {head}: {self.why}"
+            return f"keeping the worktree {self.path} and its local branch {self.branch}, HEAD at {head}: {self.why}"
         return f"cleaned up the worktree {self.path} and its local branch {self.branch}"

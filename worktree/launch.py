@@ -178,11 +178,10 @@ def _taken(record: RunRecord) -> str:
     where = f"{record.branch} is checked out in {record.path} by run {record.run_id}"
     if record.owner_may_live():
         return f"{where}, process {record.pid} on {record.host}; wait for its end, or work on another issue"
-    kept = f"{record.branch}-kept"
     return (
-        f"{where}, which has ended and kept it. See what it holds (git -C {record.path} status --ignored), bring its "
-        f"commits to safety (git push origin {record.branch}:refs/heads/{kept}), take the files you need, then remove "
-        f"it: git worktree remove --force --force {record.path} && git branch -D {record.branch}"
+        f"{where}, which has ended and kept it. See what it holds (git -C {record.path} status --ignored), take the "
+        f"files you need, then name its commits and remove it: git branch {record.branch}-kept $(git -C {record.path} "
+        f"rev-parse HEAD) && git worktree remove --force --force {record.path} && git branch -D {record.branch}"
     )
 
 

@@ -195,6 +195,8 @@ class Worktree:
             # Nothing runs between here and clean-up that could set up another.
             self._checkout.ledger.filters_are_final = True
         except Exception as error:
+            first = next(iter(str(error).splitlines()), type(error).__name__)
+            self._retained = f"not everything could be brought to origin: {first}"
             raise PreservationError(
                 f"the worktree {self.path} and its local branch {self.branch} are kept, because {error}"
             ) from error

@@ -169,7 +169,7 @@ def test_a_push_that_origin_rejects_keeps_worktree_and_branch(stage: Stage) -> N
     assert {"what": "worktree", "where": str(kept)} in document["places"]
     assert (document["cause"], document["stage"]) == ("the agent exited 3", "session")
     assert "not on my watch" in document["secondary"][0]
-    line = f"keeping the worktree {kept} and its local branch issue-1 at {git(kept, 'rev-parse', 'HEAD')}"
+    line = f"keeping the worktree {kept} and its local branch issue-1, HEAD at {git(kept, 'rev-parse', 'HEAD')}"
     assert line in result.stderr
     assert "cleaned up" not in result.stderr
     assert "**Cause:** `the agent exited 3`" in note
