@@ -46,8 +46,8 @@ class Progress:
     def agent(self, line: str) -> None:
         """Write a line that the agent printed."""
         with self._lock:
-            self._open_fence()
-            self._write(f"\x1b[2m| {line}\x1b[0m" if self._dim else f"| {line}")
+            if self._open_fence():
+                self._write(f"\x1b[2m| {line}\x1b[0m" if self._dim else f"| {line}")
 
     def command(self, line: str) -> None:
         """Write a workflow command; outside of Actions nothing."""
@@ -65,18 +65,19 @@ class Progress:
         # Commands of the older form, ##[error], are obeyed wherever in a line they stand.
         return part.replace("##[", "## [") if self._on_actions else part
 
-    def _open_fence(self) -> None:
+    def _open_fence(self) -> bool:
+        """Return whether an agent's line may be written now: on Actions only behind a fence that was written."""
         if self._on_actions and self._fence is None:
-            self._fence = secrets.token_hex(16)
-            self._write(f"::stop-commands::{self._fence}")
+            fence = secrets.token_hex(16)
+            self._fence = fence if self._write(f"::stop-commands::{fence}") else None
+        return not self._on_actions or self._fence is not None
 
     def _close_fence(self) -> None:
-        if self._fence is not None:
-            self._write(f"::{self._fence}::")
+        if self._fence is not None and self._write(f"::{self._fence}::"):
             self._fence = None
 
-    def _write(self, line: str) -> None:
-        self._outlet.write(f"{line}\n")
+    def _write(self, line: str) -> bool:
+        return self._outlet.write(f"{line}\n")
 
 
 class _Outlet:
@@ -88,19 +89,21 @@ class _Outlet:
         self._left = patience
         self._dropped = 0
 
-    def write(self, line: str) -> None:
+    def write(self, line: str) -> bool:
         """Write a line, or drop it when nobody takes it; how many were dropped is said once somebody reads again."""
         with contextlib.suppress(OSError, ValueError):
             if not self._ready():
                 self._dropped += 1
-                return
+                return False
             if self._dropped:
                 line = f"nightkeep: {self._dropped} lines were left out, because nobody read them\n{line}"
                 self._dropped = 0
             for start in range(0, len(line), _CHUNK):
-                if self._ready():
-                    self._stream.write(line[start : start + _CHUNK])
-                    self._stream.flush()
+                if not self._ready():
+                    return False
+                self._stream.write(line[start : start + _CHUNK])
+                self._stream.flush()
+        return True
 
     def _ready(self) -> bool:
         """Whether a chunk can be written without waiting; waits for that once, and after that not again in vain."""

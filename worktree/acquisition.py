@@ -1,6 +1,7 @@
 """Making a worktree, or nothing."""
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from worktree.checkout import Checkout, Ledger
 from worktree.cleanup import clean_up
 from worktree.errors import AcquisitionError, BranchTakenError, GitError, LaunchError, WorktreeError
 from worktree.launch import Launch
-from worktree.reading import read_regular
+from worktree.reading import read_regular, read_words
 from worktree.record import RecordDirectory, RunRecord, host_name, new_run_id
 from worktree.remote import Fence, Origin, Remote
 
@@ -139,7 +140,8 @@ def _make_branch(launch: Launch, record: RunRecord) -> None:
     ref = f"refs/heads/{record.branch}"
     reason = f"nightkeep {record.run_id}"
     try:
-        launch.git.run("update-ref", "-m", reason, ref, record.pinned, "0" * len(record.pinned))
+        # Not to be interrupted: whether it was made must be known.
+        launch.git.completing().run("update-ref", "-m", reason, ref, record.pinned, "0" * len(record.pinned))
     except GitError as error:
         if launch.git.completing().run("rev-parse", "--verify", "--quiet", ref, accept=(0, 1)).status == 0:
             raise BranchTakenError(
@@ -168,6 +170,7 @@ def _checkout(
         directory=directory,
         admin=admin,
         identity=(status.st_dev, status.st_ino),
+        acquired=time.time_ns(),
         git=replace(launch.git, directory=record.path, selectors=selectors),
         shared=launch.git,
         remote=remote,
@@ -179,15 +182,21 @@ def _checkout(
     )
 
 
+def _is_locked_by(record: RunRecord) -> bool:
+    """Whether the worktree at the record's path is this run's, and not another's that was quicker."""
+    admin = Path(os.fsdecode(read_regular(record.path / ".git")).removeprefix("gitdir: ").removesuffix("\n"))
+    return read_words(admin / "locked") == ["nightkeep", record.run_id]
+
+
 def _undo(launch: Launch, remote: Remote, record: RunRecord, directory: RecordDirectory) -> str | None:
     """Take away what a failed attempt made, as far as that is proven to be safe; return what is left, in a sentence."""
     left = f"the worktree {record.path} and its local branch {record.branch} are left"
     try:
-        if (record.path / ".git").exists():
+        if (record.path / ".git").exists() and _is_locked_by(record):
             half_made = _checkout(launch, remote, None, record, directory, resumed=False).completing()
             why = clean_up(half_made).retained
             return None if why is None else f"{left}: {why}"
-        if record.path.exists():
+        if record.path.exists() and not (record.path / ".git").exists():
             return left
         if record.made_branch:
             shared = launch.git.completing()

@@ -16,6 +16,7 @@ from worktree.snapshot import Snapshot
 _LONGEST_LOG = 1 << 26  # bytes
 # How the log of HEAD tells a commit that was made from one that was only moved to.
 _COMMITTING = ("commit", "cherry-pick", "revert", "am:", "rebase (pick)", "rebase (continue)", "rebase (reword)")
+_MOVING = "fast-forward"
 
 
 @dataclass(slots=True)
@@ -35,7 +36,6 @@ class Ledger:
     unpublished: dict[str, Snapshot] = field(default_factory=dict)
     places: list[tuple[str, str]] = field(default_factory=list)
     filters: tuple[str, ...] = ()
-    filters_are_final: bool = False
     refs_seen: dict[str, str] = field(default_factory=dict)
 
 
@@ -44,14 +44,16 @@ class Checkout:
     """The worktree at `path` whose git directory is `admin`.
 
     `git` works in it by both names, so that a replaced `.git` leads nowhere; `shared` works in the git directory
-    common to all worktrees. `identity` is the device and inode of `path` at acquisition. `refs` and `configuration`
-    are those of the Launch repository before the run. `resumed` says that origin held the Issue branch before.
+    common to all worktrees. `identity` is the device and inode of `path` at acquisition, `acquired` when that was,
+    in ns. `refs` and `configuration` are those of the Launch repository before the run. `resumed` says that origin
+    held the Issue branch before.
     """
 
     record: RunRecord
     directory: RecordDirectory
     admin: Path
     identity: tuple[int, int]
+    acquired: int
     git: Git
     shared: Git
     remote: Remote
@@ -102,9 +104,8 @@ class Checkout:
 
     def without_new_filters(self) -> "Checkout":
         """Return the same checkout for after a session: filters that it set up, or changed, are not run for us."""
-        if not self.ledger.filters_are_final:
-            found = new_filters(self.configuration, read_configuration(self.git))
-            self.ledger.filters = tuple(sorted({*self.ledger.filters, *found}))
+        found = new_filters(self.configuration, read_configuration(self.git))
+        self.ledger.filters = tuple(sorted({*self.ledger.filters, *found}))
         if not self.ledger.filters:
             return self
         off = as_environment(without_filters(self.ledger.filters))
@@ -133,7 +134,8 @@ class Checkout:
         except FileNotFoundError:
             return set()
         entries = (line.partition("\t") for line in log.decode(errors="replace").splitlines())
-        return {entry[0].split(" ")[1] for entry in entries if entry[2].startswith(_COMMITTING)}
+        made = (entry for entry in entries if entry[2].startswith(_COMMITTING) and not entry[2].endswith(_MOVING))
+        return {entry[0].split(" ")[1] for entry in made}
 
     def refs_now(self) -> dict[str, str]:
         """Return the refs of the Launch repository as they are now."""
@@ -143,7 +145,11 @@ class Checkout:
 
     def _beyond(self, commits: set[str], others: set[str]) -> set[str]:
         lines = [*sorted(commits), *(f"^{oid}" for oid in sorted(others))]
-        return set(self.shared.run("rev-list", "--stdin", stdin="\n".join(lines).encode() + b"\n").text.split())
+        return set(
+            self.shared.run(
+                "rev-list", "--ignore-missing", "--stdin", stdin="\n".join(lines).encode() + b"\n"
+            ).text.split()
+        )
 
     def push_branch(self, what: str) -> str:
         """Push the Issue branch as it stands here, as a fast-forward; return its commit. Raises as `push` does."""
@@ -159,7 +165,12 @@ class Checkout:
         `now` are the refs as they are, where somebody has just looked. Raises PrivateWorkError, before anything is
         pushed, when that would publish a commit of the person's; else GitError.
         """
-        private = self.private_commit(update.new, self.refs_now() if now is None else now)
+        now = self.refs_now() if now is None else now
+        private = self.private_commit(update.new, now)
+        if private is not None:
+            # Others may have pushed it since the run began; only origin itself can tell.
+            self.ledger.held.update(self.remote.read("refs/heads/*", "refs/tags/*").values())
+            private = self.private_commit(update.new, now)
         if private is not None:
             raise PrivateWorkError(
                 f"{update.ref} is not pushed, because commit {private} in it was only on the person's own branches"

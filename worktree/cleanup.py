@@ -145,7 +145,7 @@ def _facts(checkout: Checkout, signatures: dict[str, Signature]) -> Facts:
         locked_by=_locked_by(checkout.admin),
         links_back=_links_back(checkout),
         changed=_changed(checkout, state, listing),
-        converted=_converted(checkout, state, listing),
+        converted=_converted(checkout, state, listing, signatures),
         hidden=tuple(sorted(listing.hidden)),
         ignored=tuple(path for path in ignored if path not in caches),
         unknown=tuple(path for path in signatures if path not in listed and not path.startswith(tuple(caches))),
@@ -172,11 +172,13 @@ def _changed(checkout: Checkout, state: State, listing: Listing) -> tuple[str, .
     return () if tree in known and not state.index_only else tuple(changed) or ("the index",)
 
 
-def _converted(checkout: Checkout, state: State, listing: Listing) -> tuple[str, ...]:
+def _converted(checkout: Checkout, state: State, listing: Listing, signatures: dict[str, Signature]) -> tuple[str, ...]:
     # Files that are not in HEAD are proven by a snapshot, so it must be the one that gives them back.
     left_over = listing.changed | listing.untracked and checkout.ledger.published
     commit = checkout.ledger.published[-1].commit if left_over else state.head or checkout.record.pinned
-    return tuple(unfaithful(checkout.git, checkout.path, checkout.record.pinned, commit))
+    # An edit that git normalises away changes nothing for git, but the time of the file.
+    touched = [path for path in listing.tracked if path in signatures and signatures[path][-1] > checkout.acquired]
+    return tuple(unfaithful(checkout.git, checkout.path, checkout.record.pinned, commit, touched))
 
 
 def _ignored(checkout: Checkout) -> list[str]:
@@ -236,11 +238,18 @@ def _remove(checkout: Checkout, signatures: dict[str, Signature], proven: State)
         return f"files appeared or changed while it was being removed: {_named(tuple(left))}"
     checkout.shared.run("worktree", "unlock", str(checkout.path))
     checkout.shared.run("worktree", "remove", str(checkout.path))
-    if checkout.record.made_branch and proven.head:
+    if checkout.record.made_branch and proven.head and not _is_checked_out(checkout):
         checkout.shared.run("update-ref", "-d", checkout.branch_ref, proven.head)
     if not checkout.directory.remove():
         checkout.ledger.places.append(("session output", str(checkout.directory.path)))
     return None
+
+
+def _is_checked_out(checkout: Checkout) -> bool:
+    """Whether somebody else has the Issue branch checked out: then it is not ours alone to delete."""
+    common = checkout.remote.common
+    heads = [common / "HEAD", *(common / "worktrees").glob("*/HEAD")]
+    return any(read_words(head) == ["ref:", checkout.branch_ref] for head in heads)
 
 
 def _unlink(top: Path, signatures: dict[str, Signature]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from worktree.git import Git
@@ -11,12 +11,14 @@ _REGULAR = ("100644", "100755")
 _PIECE = 1 << 20
 
 
-def unfaithful(git: Git, top: Path, before: str, after: str) -> list[str]:
-    """Return the files, of those that differ between two commits, that a checkout of `after` would not give back.
+def unfaithful(git: Git, top: Path, before: str, after: str, touched: Collection[str]) -> list[str]:
+    """Return the files, of those that differ between two commits or were `touched`, that `after` does not give back.
 
     What git stores as it stands in the file needs no more than a look; what it converted is asked back from git.
     """
     blobs = _changed_blobs(git, before, after)
+    if not blobs.keys() >= set(touched):
+        blobs |= _blobs(git, after, set(touched))
     odd = {path: oid for path, oid in blobs.items() if _blob_id(top / path, oid) not in (oid, None)}
     return sorted(odd.keys() - _given_back(git, top, odd))
 
@@ -25,6 +27,12 @@ def _changed_blobs(git: Git, before: str, after: str) -> dict[str, str]:
     fields = git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after, "--").fields
     rows = (row.split(" ") for row in fields[0::2])
     return {path: row[3] for row, path in zip(rows, fields[1::2], strict=True) if row[1] in _REGULAR}
+
+
+def _blobs(git: Git, commit: str, paths: set[str]) -> dict[str, str]:
+    rows = (row.partition("\t") for row in git.run("ls-tree", "-r", "-z", "--full-tree", commit).fields)
+    entries = ((path, entry.split(" ")) for entry, _, path in rows if path in paths)
+    return {path: entry[2] for path, entry in entries if entry[0] in _REGULAR}
 
 
 def _blob_id(path: Path, like: str) -> str | None:

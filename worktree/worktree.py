@@ -158,6 +158,7 @@ class Worktree:
         """
         self._checkout = checkout = self._checkout.without_new_filters()
         checkout.require_in_place()
+        checkout.ledger.refs_seen = {}
         state = read_state(checkout.git, checkout.admin)
         unsettled = why_unsettled(state, self.branch)
         if unsettled:
@@ -192,8 +193,6 @@ class Worktree:
         self._retained = "the Failed run's work could not be preserved whole"
         try:
             preserve(self._checkout.completing().without_new_filters(), base, reason)
-            # Nothing runs between here and clean-up that could set up another.
-            self._checkout.ledger.filters_are_final = True
         except Exception as error:
             first = next(iter(str(error).splitlines()), type(error).__name__)
             self._retained = f"not everything could be brought to origin: {first}"

@@ -191,3 +191,58 @@ def test_a_branch_at_what_origin_holds_is_not_worth_a_word(world: World) -> None
     with create(world) as wt:
         git(wt.path, "branch", "backup")
     assert (wt.ending.places, wt.ending.preserved) == ((), Preserved.NOTHING_MADE)
+
+
+def test_what_somebody_pushed_meanwhile_is_no_private_commit(world: World) -> None:
+    with create(world) as wt:
+        (world.launch / "news.txt").write_text("news\n")
+        commit(world.launch, "news")
+        git(world.launch, "push", "-q", "origin", "main")
+        git(wt.path, "merge", "-q", "main")
+        (wt.path / "w.txt").write_text("w\n")
+        commit(wt.path, "w")
+        wt.push()
+    assert gone(wt, world)
+
+
+def test_a_fast_forward_by_cherry_pick_is_no_commit_of_the_runs(world: World) -> None:
+    with create(world) as wt:
+        (world.launch / "diary.txt").write_text("private\n")
+        private = commit(world.launch, "private")
+        git(wt.path, "cherry-pick", "--ff", "main")
+        with pytest.raises(WorktreeError, match=private):
+            wt.push()
+    assert not origin_has(world, "private\n")
+
+
+def test_a_branch_that_a_person_looks_at_is_left_to_them(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "w.txt").write_text("w\n")
+        commit(wt.path, "w")
+        wt.push()
+        git(world.launch, "checkout", "-q", "--ignore-other-worktrees", "issue-7")
+    assert not wt.ending.kept
+    assert git(world.launch, "status", "--porcelain") == ""
+    assert git(world.launch, "rev-parse", "issue-7") == world.on_origin("issue-7")
+
+
+def test_an_edit_that_git_normalises_away_is_kept(world: World) -> None:
+    (world.launch / ".gitattributes").write_text("*.txt ident\n")
+    commit(world.launch, "attributes")
+    git(world.launch, "push", "-q", "origin", "main")
+    (world.launch / "k.txt").write_text("$Id$\n")
+    commit(world.launch, "keyword")
+    git(world.launch, "push", "-q", "origin", "main")
+    with create(world) as wt:
+        (wt.path / "k.txt").write_text("$Id: only here $\n")
+    assert kept(wt, world)
+    assert "k.txt" in wt.ending.why
+
+
+def test_a_dangling_branch_of_the_persons_hinders_nobody(world: World) -> None:
+    (world.launch / ".git" / "refs" / "heads" / "broken").write_text("1" * 40 + "\n")
+    with create(world) as wt:
+        (wt.path / "w.txt").write_text("w\n")
+        wt.preserve_failed_run("main", "x")
+    assert world.origin_file("issue-7", "w.txt") == "w"
+    assert gone(wt, world)
