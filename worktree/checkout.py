@@ -127,6 +127,13 @@ class Checkout:
         offered = self._beyond({commit}, published)
         return next(iter(sorted(offered & self._beyond(theirs, published))), None) if offered else None
 
+    def _on_origin_and_here(self) -> set[str]:
+        """Return the ids that origin's branches and tags name now, as far as their objects are here."""
+        there = set(self.remote.read("refs/heads/*", "refs/tags/*").values())
+        asked = "".join(f"{oid}\n" for oid in sorted(there)).encode()
+        answers = self.shared.run("cat-file", "--batch-check=%(objectname)", stdin=asked).text.splitlines()
+        return there & set(answers)
+
     def _committed(self) -> set[str]:
         """Return the commits that were made in this worktree, as the log of its HEAD has them."""
         try:
@@ -169,7 +176,7 @@ class Checkout:
         private = self.private_commit(update.new, now)
         if private is not None:
             # Others may have pushed it since the run began; only origin itself can tell.
-            self.ledger.held.update(self.remote.read("refs/heads/*", "refs/tags/*").values())
+            self.ledger.held |= self._on_origin_and_here()
             private = self.private_commit(update.new, now)
         if private is not None:
             raise PrivateWorkError(

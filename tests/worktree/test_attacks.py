@@ -246,3 +246,17 @@ def test_a_dangling_branch_of_the_persons_hinders_nobody(world: World) -> None:
         wt.preserve_failed_run("main", "x")
     assert world.origin_file("issue-7", "w.txt") == "w"
     assert gone(wt, world)
+
+
+def test_a_branch_of_origins_that_is_not_here_hinders_nobody(world: World, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", str(world.origin), "other")
+    with create(world) as wt:
+        (world.launch / "news.txt").write_text("news\n")
+        commit(world.launch, "news")
+        git(world.launch, "push", "-q", "origin", "main")
+        git(wt.path, "merge", "-q", "main")
+        (tmp_path / "other" / "else.txt").write_text("else\n")
+        commit(tmp_path / "other", "else")
+        git(tmp_path / "other", "push", "-q", "origin", "HEAD:refs/heads/elsewhere")
+        wt.push()
+    assert gone(wt, world)
