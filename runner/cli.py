@@ -8,6 +8,7 @@ import typer
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",  # paragraphs are joined and wrapped to the terminal
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -48,12 +49,16 @@ def run(
     issue_url: Annotated[str, typer.Argument(help="The issue, as https://github.com/OWNER/NAME/issues/7.")],
     agent: Annotated[
         str | None,
-        typer.Option(help="The agent's command. Split as a shell would, run without one; the prompt comes on stdin."),
+        typer.Option(
+            help="The agent's command, by default the configuration's. Split as a shell would, run without one."
+        ),
     ] = None,
     base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="A file with the token. Default: NIGHTKEEP_TOKEN, then GITHUB_TOKEN.", metavar="FILE"),
+        typer.Option(
+            help="A file with the token. Default: NIGHTKEEP_TOKEN, GITHUB_TOKEN, `gh auth token`.", metavar="FILE"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the URL.")] = False,
 ) -> None:
@@ -77,7 +82,9 @@ def prompt(
     base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="A file with the token. Default: NIGHTKEEP_TOKEN, then GITHUB_TOKEN.", metavar="FILE"),
+        typer.Option(
+            help="A file with the token. Default: NIGHTKEEP_TOKEN, GITHUB_TOKEN, `gh auth token`.", metavar="FILE"
+        ),
     ] = None,
 ) -> None:
     """Print what an agent would be told if `nightkeep run` were started on the issue now. Claims nothing.

@@ -182,22 +182,26 @@ def _checkout(
     )
 
 
-def _is_locked_by(record: RunRecord) -> bool:
-    """Whether the worktree at the record's path is this run's, and not another's that was quicker."""
-    admin = Path(os.fsdecode(read_regular(record.path / ".git")).removeprefix("gitdir: ").removesuffix("\n"))
-    return read_words(admin / "locked") == ["nightkeep", record.run_id]
+def _lock_at(path: Path) -> list[str]:
+    """Return the reason, word by word, for which the worktree at `path` is locked; none where nothing says so."""
+    if not (path / ".git").exists():
+        return []
+    admin = Path(os.fsdecode(read_regular(path / ".git")).removeprefix("gitdir: ").removesuffix("\n"))
+    return read_words(admin / "locked")
 
 
 def _undo(launch: Launch, remote: Remote, record: RunRecord, directory: RecordDirectory) -> str | None:
     """Take away what a failed attempt made, as far as that is proven to be safe; return what is left, in a sentence."""
     left = f"the worktree {record.path} and its local branch {record.branch} are left"
     try:
-        if (record.path / ".git").exists() and _is_locked_by(record):
+        owner = _lock_at(record.path)
+        if owner == ["nightkeep", record.run_id]:
             half_made = _checkout(launch, remote, None, record, directory, resumed=False).completing()
             why = clean_up(half_made).retained
             return None if why is None else f"{left}: {why}"
-        if record.path.exists() and not (record.path / ".git").exists():
+        if record.path.exists() and not owner:
             return left
+        # With another's lock the path is another's, who was quicker: only our branch and our record are ours.
         if record.made_branch:
             shared = launch.git.completing()
             shared.run("update-ref", "-d", f"refs/heads/{record.branch}", record.pinned, accept=range(256))
