@@ -14,7 +14,7 @@ from delivery.prompt import opening_prompt
 from delivery.pull_request import Description, PullRequests, describe
 from delivery.session import SessionRequest, SessionResult, Sessions
 from delivery.text import one_line
-from worktree import Interruption, Worktree
+from worktree import Interruption, Journal, Worktree
 
 _SUBJECT_LIMIT = 72
 
@@ -29,6 +29,7 @@ class Delivery:
     sessions: Sessions
     pull_requests: PullRequests
     interruption: Interruption
+    journal: Journal
     report: Callable[[str], None]
     stage: Stage = field(default=Stage.SESSION, init=False)
     session: SessionResult | None = field(default=None, init=False)
@@ -46,6 +47,7 @@ class Delivery:
                 pull_requests=self.pull_requests,
                 opens_draft=self.conventions.opens_draft,
                 interruption=self.interruption,
+                journal=self.journal,
                 report=self.report,
             )
 
@@ -54,6 +56,7 @@ class Delivery:
         session = self._run_session()
         description = describe(self.plan.issue, session.pull_request_text, session.final_text)
         self.stage = Stage.COMMIT
+        self.journal.enter("settle")
         left = self.worktree.settle(_subject(session, description), self.conventions.commit)
         if left:
             self.report(f"left out of the pull request: {', '.join(left)}")
@@ -63,10 +66,12 @@ class Delivery:
         self.session = session  # from here on it is the agent's words that explain a failure
         self.stage = Stage.PUSH
         self.report(f"pushing {self.worktree.branch}")
+        self.journal.enter("push")
         head = self.worktree.push()
         self.stage = Stage.PULL_REQUEST
         # GitHub is not asked through git, so nothing else would notice a signal between here and the goal.
         self._stop_if_interrupted()
+        self.journal.enter("ready")
         pull_request = self.pull_requests.make_ready(description, head)
         self._stop_if_interrupted()
         return pull_request
@@ -95,6 +100,7 @@ class Delivery:
         return self._run("implement", prompt, None)
 
     def _run(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionResult:
+        self.journal.enter("session", kind=kind)
         self.session = ended = self.sessions.run(self._request(kind, prompt, argv))
         if ended.cause is not None:
             raise RunFailureError(ended.cause)

@@ -7,7 +7,7 @@ from delivery.errors import DeliveryError, PolicyRefusal, Stage
 from delivery.github import PullRequest
 from delivery.outcome import Result
 from delivery.pull_request import PullRequests
-from worktree import Interruption, PreservationError, Worktree, WorktreeError
+from worktree import Interruption, Journal, PreservationError, Worktree, WorktreeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,7 @@ def fail(
     pull_requests: PullRequests,
     opens_draft: bool,
     interruption: Interruption,
+    journal: Journal,
     report: Callable[[str], None],
 ) -> Failure:
     """End a delivery that failed with `error` in `stage`.
@@ -46,7 +47,9 @@ def fail(
     before = interruption.recorded
     if result is not Result.POLICY_REFUSAL:
         report("bringing what was made to origin")
+        journal.enter("preserve", cause=cause, stage=stage)
         _preserve(worktree, base, cause, secondary)
+    journal.enter("draft", result=result, cause=cause, stage=stage)
     may_open = opens_draft and worktree.has_work_on_origin
     pull_request = _settle_pull_request(pull_requests, result, secondary, may_open=may_open)
     if interruption.recorded and not before:

@@ -235,13 +235,7 @@ def _lfs(facts: Facts) -> Iterator[Finding]:
             remedy="run: git lfs install",
         )
     else:
-        yield Finding(
-            name="lfs",
-            level=Level.NOTICE,
-            sentence="the Base branch keeps files in Git LFS; objects that an agent adds there are not uploaded, "
-            "so origin may refuse the push, and the work stays on this machine",
-            remedy="push them by hand then: git lfs push origin BRANCH",
-        )
+        yield _ok("lfs", "the Base branch keeps files in Git LFS; what an agent adds is uploaded before each push")
 
 
 def _disk(facts: Facts) -> Iterator[Finding]:

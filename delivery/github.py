@@ -88,6 +88,10 @@ class GitHub:
     `interruption` is recorded nothing is waited for or repeated. A list may take `patience` seconds. A repository
     that was renamed meanwhile is followed to its new address. Raises GitHubError and its subclasses, whose class
     says whether trying again may help.
+
+    When GitHub does not know the token (401), `renew` is asked for the one to use now, and a call is repeated once with
+    one that is new. Where there is none, or it is refused as well, `token_is_refused` holds, and every later call fails
+    at once, without asking.
     """
 
     def __init__(
@@ -95,15 +99,17 @@ class GitHub:
         *,
         api_url: str,
         token: str,
+        renew: Callable[[], str | None] = lambda: None,
         repository: str,
         interruption: Interruption | None = None,
         report: Callable[[str], None] = lambda _: None,
         patience: float = 120,
     ) -> None:
         # PyGithub would repeat POSTs on its own, and wait as long as the server likes: the policy is here instead.
+        self._token = _Token(token)
         self._client = Github(
             base_url=api_url,
-            auth=Auth.Token(token),
+            auth=self._token,
             retry=None,
             timeout=_TIMEOUT,
             per_page=100,
@@ -112,7 +118,8 @@ class GitHub:
             seconds_between_writes=None,
         )
         self._repository = self._client.get_repo(repository)
-        self._token = token
+        self._renew = renew
+        self._refused: str | None = None
         self._accepted = False
         self._workflow_token: bool | None = None
         self._interruption = interruption or Interruption()
@@ -122,6 +129,11 @@ class GitHub:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    @property
+    def token_is_refused(self) -> bool:
+        """Whether GitHub no longer takes the token, and there is none in its place."""
+        return self._refused is not None
 
     def repository(self) -> Repository:
         """Return the repository under its present name, which is used from then on."""
@@ -145,7 +157,7 @@ class GitHub:
     def is_workflow_token(self) -> bool:
         """Tell whether the token is the built-in one of a workflow; an answer that cannot be had means no."""
         if self._workflow_token is None:
-            self._workflow_token = self._token.startswith(_APP_TOKEN) and self._login() == _WORKFLOW_LOGIN
+            self._workflow_token = self._token.token.startswith(_APP_TOKEN) and self._login() == _WORKFLOW_LOGIN
         return self._workflow_token
 
     def _login(self) -> str:
@@ -330,8 +342,7 @@ class GitHub:
         """Do something that may be done twice, patiently; once a signal is recorded, only once."""
 
         def attempt() -> T:
-            with _translated(accepted=self._accepted):
-                done = action()
+            done = self._authorized(action)
             self._accepted = True
             return done
 
@@ -344,6 +355,30 @@ class GitHub:
             reraise=True,
         )
         return retrying(attempt)
+
+    def _authorized(self, action: Callable[[], T], *, may_renew: bool = True) -> T:
+        """Do it with the token, and once more with a new one when that is refused; then never again."""
+        if self._refused is not None:
+            raise GitHubError(self._refused, 401)
+        try:
+            with _translated(accepted=self._accepted):
+                return action()
+        except GitHubError as error:
+            if error.status != 401:
+                raise
+            if may_renew and self._renewed():
+                return self._authorized(action, may_renew=False)
+            self._refused = str(error)
+            raise
+
+    def _renewed(self) -> bool:
+        """Take the token as it is now, and tell whether that is another."""
+        token = None if self._refused else self._renew()
+        if token is None or token == self._token.token:
+            return False
+        self._report("GitHub no longer takes the token; going on with the one that was read afresh")
+        self._token.replace(token)
+        return True
 
     def _bounded(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items of all pages; pages without an end, as of one that names itself as the next, are an error."""
@@ -373,6 +408,14 @@ class GitHub:
     def _tell(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         self._report(f"{error}; trying again in {state.upcoming_sleep:.1f} s")
+
+
+class _Token(Auth.Token):
+    """The token that each request gets when it is sent, see `github.Auth.Auth.authentication`."""
+
+    def replace(self, token: str) -> None:
+        """Give later requests another one."""
+        self._token = token
 
 
 def graphql_url(api_url: str) -> str:

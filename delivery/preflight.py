@@ -47,6 +47,8 @@ def preflight(
     first = branch_name(url.number, 1)
     asked = [f"refs/heads/{name}" for name in (given, first, f"{first}-branch-*") if name]
     heads = {ref.removeprefix("refs/heads/"): oid for ref, oid in remote.read(*asked).items()}
+    if not heads and not remote.read("refs/heads/*"):
+        raise nothing_to_start_from(launch)
     choice = _choose(github, url.number, frozenset(heads))
     settled = _settle_base(choice, given, report)
     if settled == given and settled not in heads:
@@ -64,6 +66,15 @@ def preflight(
         fetched=fetched,
         is_private=repository.is_private,
     )
+
+
+def nothing_to_start_from(launch: Launch) -> PreflightError:
+    """Return the preflight error for an origin without a branch; a clone of it may have no commit either."""
+    if launch.checked_out is None and not launch.refs:
+        remedy = "make a first commit and push it: git commit --allow-empty -m 'First commit' && git push origin HEAD"
+    else:
+        remedy = "push the one to start from: git push origin HEAD"
+    return PreflightError(f"origin has no branch to start from; {remedy}")
 
 
 def _check_local_branches(launch: Launch, base: str, base_commit: str, branch: str, on_origin: str | None) -> None:
@@ -148,7 +159,7 @@ def unanswered(error: GitHubError) -> PreflightError:
     """Return the preflight error for a GitHub that gave no answer, or refused the token."""
     if error.status == 401:
         return PreflightError(
-            f"{error}; the token (from --token-file, NIGHTKEEP_TOKEN or GITHUB_TOKEN, in that order) is not valid, "
-            "or has expired"
+            f"{error}: the token (from --token-file, NIGHTKEEP_TOKEN or GITHUB_TOKEN, in that order) is not valid, "
+            "or has expired; give a valid one"
         )
     return PreflightError(str(error))

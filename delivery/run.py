@@ -1,7 +1,7 @@
 """A Run: one issue, one pull request, from launch to clean-up."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from worktree import (
     BranchTakenError,
     Interrupted,
     Interruption,
+    Journal,
     Launch,
     Origin,
     Preserved,
@@ -40,8 +41,8 @@ class Run:
     """What a Run works with; `runner` wires it together.
 
     `base` is the Base branch asked for, None for the one that is checked out. `report` takes a line of progress.
-    `continue_command` is what a person types to go on from a Failed run, redacted. `logs` is the
-    directory that logs go to, None where there are none.
+    `continue_command` is what a person types to go on from a Failed run, redacted. `journal` is told of each step
+    that changes something before it is taken. `logs` is the directory that logs go to, None where there are none.
     """
 
     url: IssueUrl
@@ -54,6 +55,7 @@ class Run:
     redact: Redactor
     host: str
     continue_command: str
+    journal: Journal = field(default_factory=Journal)
     logs: Path | None = None
 
     def execute(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
@@ -63,11 +65,22 @@ class Run:
         PreflightError, with nothing begun.
         """
         examine(self.github, self.launch, self.origin, plan, conventions, logs=self.logs, report=self.report)
+        self.journal.enter(
+            "claim",
+            issue=str(self.url),
+            base=plan.base,
+            branch=plan.branch,
+            ready=conventions.ready_label,
+            in_progress=conventions.in_progress_label,
+            continued=isinstance(plan.choice, Continuation),
+        )
         claim = self._claim(plan, conventions)
         outcome = self._publish(plan, self._work(plan, conventions, sessions))
         # A Continuation's branch was there before: something was made, though not by this Run.
         if outcome.preserved is Preserved.NOTHING_MADE and not isinstance(plan.choice, Continuation):
+            self.journal.enter("release")
             claim.release()
+        self.journal.enter("end", result=outcome.result)
         return outcome
 
     def plan(self) -> Plan:
@@ -93,11 +106,13 @@ class Run:
             claim.make()
         except GitHubError as error:
             claim.release()
+            self.journal.discard()
             raise PreflightError(f"issue #{self.url.number} could not be labelled: {error}") from error
         return claim
 
     def _work(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
         acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create
+        self.journal.enter("worktree", directory=str(self.launch.directory))
         try:
             worktree = acquire(
                 self.launch,
@@ -109,11 +124,13 @@ class Run:
             )
         except BranchTakenError as error:
             # Whoever has the branch has the claim as well, so the labels are left to them.
+            self.journal.discard()
             raise PreflightError(f"{error}; wait for its end") from error
         except Exception as error:
             return self._without_worktree(plan, error)
         start = plan.branch if isinstance(plan.choice, Continuation) else plan.base
         how = "going on from" if isinstance(plan.choice, Continuation) else "starting from"
+        self.journal.enter("begun", run=worktree.run_id, path=str(worktree.path))
         self.report(f"working in {worktree.path} on {worktree.branch}, {how} origin's {start}")
         with worktree:
             delivery = Delivery(
@@ -125,9 +142,11 @@ class Run:
                     self.github, plan.issue, base=plan.base, branch=plan.branch, report=self.report
                 ),
                 interruption=self.interruption,
+                journal=self.journal,
                 report=self.report,
             )
             ended = delivery.carry_out()
+            self.journal.enter("clean-up")
         if worktree.filters_off:
             names = ", ".join(worktree.filters_off)
             self.report(f"git filters that appeared during the run were switched off: {names}")
@@ -180,6 +199,7 @@ class Run:
         """Write the Failure note, or turn an earlier one into a short "resolved by"; trouble is only added."""
         if outcome.result is not Result.DELIVERED:
             outcome = replace(outcome, note=self._note(outcome))
+        self.journal.enter("note", cause=outcome.cause)
         try:
             if outcome.note:
                 number = outcome.pull_request.number if outcome.pull_request else plan.issue.number

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from runner.rescue_cli import gc, rescue
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -15,12 +17,23 @@ app = typer.Typer(
 
 _config = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 app.add_typer(_config, name="config", help="Show the configuration, or what is wrong with it.")
+app.add_typer(rescue, name="rescue", help="See what is kept of runs, get it back, or be rid of it.")
+app.command()(gc)
 
 _RUN_EPILOG = """\
 Exit status: 0 delivered, 1 failed with nothing left only here, 2 not begun, 3 failed with something kept only on this
 machine, 4 refused by GitHub's rules, 70 a bug, 128+n ended by signal n. Standard output holds the pull request's URL
 and nothing else.
 """
+
+_TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the token. Default: token-file or token-command of your configuration, NIGHTKEEP_TOKEN, "
+        "GITHUB_TOKEN, `gh auth token`.",
+        metavar="FILE",
+    ),
+]
 
 
 def _show_version(wanted: bool) -> None:
@@ -50,16 +63,12 @@ def run(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="The agent's command, by default the configuration's. Split as a shell would, run without one."
+            help="The agent's command, by default the configuration's. Split as a shell would, run without one: "
+            "for && or | write sh -c '…'. A relative path is looked up from here."
         ),
     ] = None,
     base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file with the token. Default: NIGHTKEEP_TOKEN, GITHUB_TOKEN, `gh auth token`.", metavar="FILE"
-        ),
-    ] = None,
+    token_file: _TokenFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the URL.")] = False,
 ) -> None:
     """Work on one issue in a worktree of its own, and deliver a pull request.
@@ -80,12 +89,7 @@ def prompt(
     context: typer.Context,
     issue_url: Annotated[str, typer.Argument(help="The issue, as https://github.com/OWNER/NAME/issues/7.")],
     base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file with the token. Default: NIGHTKEEP_TOKEN, GITHUB_TOKEN, `gh auth token`.", metavar="FILE"
-        ),
-    ] = None,
+    token_file: _TokenFile = None,
 ) -> None:
     """Print what an agent would be told if `nightkeep run` were started on the issue now. Claims nothing.
 
@@ -101,12 +105,7 @@ def prompt(
 @app.command()
 def doctor(
     context: typer.Context,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file with the token. Default: NIGHTKEEP_TOKEN, GITHUB_TOKEN, `gh auth token`.", metavar="FILE"
-        ),
-    ] = None,
+    token_file: _TokenFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Say what would stop a Run in this clone, or surprise you, each with its remedy.

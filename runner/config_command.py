@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,10 +41,8 @@ def _told(held: Mapping[str, str], work: Callable[[Redactor], int]) -> int:
 
 def _show(redact: Redactor, *, as_json: bool) -> int:
     file = _repository_file(redact)
-    machine = load({})
-    trusted = trusts(machine.settings, file.repository, file.host)
-    loaded = file.loaded(trusted=trusted)
-    notes = loaded.notices or (file.note,)
+    loaded = _as_it_counts(file)
+    notes = _notes(file, loaded)
     rows = show(loaded, redact)
     if as_json:
         settings = {key: {"value": yaml.safe_load(value), "from": origin} for key, value, origin in rows}
@@ -66,11 +65,23 @@ def _problems_here(redact: Redactor) -> tuple[str, ...]:
     """Return what is wrong with both files and the environment; a repository's file need not be trusted for that."""
     try:
         file = _repository_file(redact)
+        with suppress(PreflightError):  # what is wrong is told below, with what is wrong besides
+            for note in _notes(file, _as_it_counts(file)):
+                _say(redact(note))
         file.loaded(trusted=True)
     except PreflightError as error:
         return tuple(str(error).splitlines())
-    _say(redact(file.note))
     return ()
+
+
+def _as_it_counts(file: "_RepositoryFile") -> LoadedSettings:
+    """Return the settings of a Run here: with the repository's file where it is trusted; raises PreflightError."""
+    machine = load({}).settings
+    return file.loaded(trusted=trusts(machine, file.repository, file.host))
+
+
+def _notes(file: "_RepositoryFile", loaded: LoadedSettings) -> tuple[str, ...]:
+    return loaded.notices or (file.note,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,15 +14,16 @@ from delivery.errors import GitHubError, PreflightError
 from delivery.findings import Facts, Finding, Level, diagnose, errors
 from delivery.github import GitHub, Repository
 from delivery.issue_url import repository_of
-from delivery.preflight import check_repository, unanswered
+from delivery.preflight import check_repository, nothing_to_start_from, unanswered
 from delivery.probes import ask_about_token, look_at_clone, missing_labels, probe_origin
 from runner.addresses import api_url
 from runner.exit_codes import ExitCode, signal_exit_code
 from runner.processes import become_subreaper
 from runner.progress import Progress
-from runner.settings import Settings
+from runner.settings import REPOSITORY_FILE, Settings
 from runner.signals import recorded_signals
 from runner.token import close_to_other_processes
+from runner.token_source import LearningRedactor
 from runner.wiring import conventions, find_token, launch_directory, load, logs_of, open_launch, repository_settings
 from worktree import GitError, Interrupted, Interruption, Launch, Origin, Redactor, secrets_in
 
@@ -37,7 +38,8 @@ def examine_clone(token_file: Path | None, held: Mapping[str, str], *, as_json: 
         try:
             findings = _findings(token_file, held, progress, interruption)
         except PreflightError as error:
-            findings = [_error("preflight", redact(str(error)))]
+            remedy = "mend that, and ask again: nightkeep doctor"
+            findings = [_explained("preflight", redact(str(error)), remedy)]
         except Interrupted:
             assert interruption.recorded is not None  # noqa: S101 - that is what raised it
             return signal_exit_code(interruption.recorded)
@@ -79,21 +81,20 @@ def _findings(
 def _clone(token_file: Path | None, held: Mapping[str, str], progress: Progress, interruption: Interruption) -> _Clone:
     if shutil.which("git") is None:
         raise PreflightError("git was not found on PATH; install it (2.38 or newer)")
+    redact = LearningRedactor([*held.values(), *secrets_in(os.environ)])
     machine = load({"token-file": token_file}).settings
-    secrets = [*held.values(), *secrets_in(os.environ)]
-    launch = open_launch(launch_directory(), machine, interruption, Redactor(secrets), clone_url="URL")
+    launch = open_launch(launch_directory(), machine, interruption, redact, clone_url="URL")
     server, repository = _place(launch)
     host = urlsplit(server).netloc
     address = api_url(server, os.environ)
-    token = find_token(machine.token_file, held, host, progress.say)
-    close_to_other_processes()
-    redact = Redactor([token, *secrets])
 
     def report(line: str) -> None:
         progress.say(redact(line))
 
+    token = find_token(machine, held, host, learn=redact.learn, report=report).token
+    close_to_other_processes()
     return _Clone(
-        launch=replace(launch, git=replace(launch.git, redact=redact)),
+        launch=launch,
         repository=repository,
         host=host,
         origin=Origin(f"{server}/{repository}.git", token),
@@ -132,9 +133,9 @@ def _repository(clone: _Clone, found: list[Finding]) -> Repository | None:
     try:
         seen = check_repository(clone.github, clone.repository)
     except GitHubError as error:
-        found.append(_error("repository", str(unanswered(error))))
+        found.append(_explained("repository", str(unanswered(error)), "see that the network and the token are right"))
     except PreflightError as error:
-        found.append(_error("repository", str(error)))
+        found.append(_explained("repository", str(error), "name a repository that the token may push to"))
     else:
         found.append(_ok("repository", f"{seen.full_name} can be read and pushed to"))
         return seen
@@ -152,10 +153,11 @@ def _base(clone: _Clone, repository: Repository | None, found: list[Finding]) ->
     except Interrupted:
         raise
     except GitError as error:
-        found.append(_error("base-branch", f"origin cannot be read: {' '.join(error.stderr.split()) or error}"))
+        sentence = f"origin cannot be read: {' '.join(error.stderr.split()) or error}"
+        found.append(_error("base-branch", sentence, "see that the network and the token are right"))
         return "", None
     if base is None:
-        found.append(_error("base-branch", "origin has no branch to start from", "push one: git push origin main"))
+        found.append(_explained("base-branch", str(nothing_to_start_from(clone.launch)), ""))
     elif base == clone.launch.checked_out:
         found.append(_ok("base-branch", f"a Run starts from origin's {base}"))
     else:
@@ -175,9 +177,11 @@ def _with_labels(facts: Facts, clone: _Clone, base: str, commit: str, found: lis
             base=base,
             commit=commit,
         )
+        found += [_explained("configuration", notice, "", Level.NOTICE) for notice in loaded.notices]
         missing = missing_labels(clone.github, conventions(loaded.settings))
     except PreflightError as error:
-        found.append(_error("configuration", str(error)))
+        remedy = f"correct it, and look again: nightkeep config check {REPOSITORY_FILE}"
+        found += [_error("configuration", line, remedy) for line in str(error).splitlines()]
         return facts
     except GitHubError:  # what keeps GitHub from answering is said of the repository
         return facts
@@ -197,8 +201,14 @@ def _ok(name: str, sentence: str) -> Finding:
     return Finding(name=name, level=Level.OK, sentence=sentence)
 
 
-def _error(name: str, sentence: str, remedy: str = "") -> Finding:
+def _error(name: str, sentence: str, remedy: str) -> Finding:
     return Finding(name=name, level=Level.ERROR, sentence=sentence, remedy=remedy)
+
+
+def _explained(name: str, text: str, otherwise: str, level: Level = Level.ERROR) -> Finding:
+    """Return a finding of a text that has its remedy behind a semicolon, as `Finding` writes it."""
+    sentence, _, remedy = text.partition("; ")
+    return Finding(name=name, level=level, sentence=sentence, remedy=remedy or otherwise)
 
 
 def _document(findings: Sequence[Finding], status: int) -> str:

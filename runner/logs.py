@@ -2,6 +2,7 @@
 
 <logs>/<owner>/<name>/                      private; <logs> is `logs.directory`, else in the user's state directory
     7-20261130T012231+0000-command.log      what the command said, and how it ended: the Command log
+    7-20261130T012231+0000-journal.jsonl    each step that changed something, put down before it was taken
     7-20261130T012231+0000-implement.log    what its agent printed: a Session log
     7-20261130T012231+0000-verify.log       what a step printed
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from platformdirs import user_state_path
 
 _COMMAND = "command"
-_NAME = re.compile(r"(?P<issue>[0-9]+)-(?P<began>[0-9]{8}T[0-9]{6}[+-][0-9]{4})-(?P<what>.+)\.log")
+_NAME = re.compile(r"(?P<issue>[0-9]+)-(?P<began>[0-9]{8}T[0-9]{6}[+-][0-9]{4})-(?P<what>.+)\.(?:log|jsonl)")
 # No line of the command looks like this: each of them begins with our name.
 _ENDING = re.compile(r"\S+ ended: (.+)")
 _ENDING_LOOKED_AT = 4096  # bytes from the end of a Command log
@@ -41,6 +42,11 @@ class LogPlace:
     def file(self, what: str) -> Path:
         """Return the file for the log of a session's kind, or of the command."""
         return self.directory / f"{self.stem}-{what}.log"
+
+    @property
+    def journal(self) -> Path:
+        """The file for the journal; a command that began in the same second has its own stem."""
+        return self.directory / f"{self.stem}-journal.jsonl"
 
 
 def default_directory() -> Path:
@@ -177,7 +183,11 @@ class LogFile:
 def find_logs(logs: Path, repository: str | None = None) -> list[LogFile]:
     """Return the logs, the newest command's first, each command's together; of OWNER/NAME only where it is given."""
     wanted = repository.lower() if repository else None
-    found = [log for path in logs.glob("*/*/*.log") if (log := _log_file(path, logs)) is not None]
+    found = [
+        log
+        for path in (*logs.glob("*/*/*.log"), *logs.glob("*/*/*.jsonl"))
+        if (log := _log_file(path, logs)) is not None
+    ]
     return sorted((log for log in found if wanted in (None, log.repository.lower())), key=_order)
 
 

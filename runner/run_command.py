@@ -33,12 +33,14 @@ def _run(
     wiring = wire(options, held, progress, interruption)
     try:
         plan = wiring.run.plan()
-        settings = wiring.settings(plan)
+        loaded = wiring.loaded(plan)
+        settings = loaded.settings
         place = wiring.log_place(settings)
-        run, rules, sessions = wiring.limited_run(settings), conventions(settings), wiring.sessions(settings, place)
+        run, rules = wiring.begun(settings, place), conventions(settings)
+        sessions = wiring.sessions(loaded, plan, place)
         if trouble := log.begin(place, wiring.redact):
             progress.say(trouble)
-        return run.execute(plan, rules, sessions)
+        return wiring.explained(run.execute(plan, rules, sessions))
     finally:
         wiring.run.github.close()
         wiring.launch.close()

@@ -1,15 +1,10 @@
-"""Where a token comes from, and how it is kept from the processes that we start."""
+"""Tokens in the environment, and how they are kept from the processes that we start."""
 
 import ctypes
 import json
 import os
-import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
 
 SOURCES = ("NIGHTKEEP_TOKEN", "GITHUB_TOKEN")
 # Tokens that a workflow or a shell may hold for others; no agent gets them either.
@@ -22,7 +17,6 @@ _OTHERS = (
 )
 _PIPE = "NIGHTKEEP_TOKEN_PIPE"
 _PR_SET_DUMPABLE = 4
-_GH_LIMIT = 5  # seconds
 
 
 def shed_tokens() -> Mapping[str, str]:
@@ -61,39 +55,3 @@ def close_to_other_processes() -> None:
     """Forbid this user's other processes to read this one's memory and environment (Linux; root still can)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-def choose_token(token_file: Path | None, held: Mapping[str, str]) -> str | None:
-    """Return the token: the file's, else NIGHTKEEP_TOKEN's, else GITHUB_TOKEN's; None when there is none.
-
-    Raises OSError when the file cannot be read.
-    """
-    if token_file is not None:
-        return token_file.read_text(encoding="utf-8").strip() or None
-    return next((held[name].strip() for name in SOURCES if held.get(name, "").strip()), None)
-
-
-def token_of_gh(host: str) -> str | None:
-    """Return the token that the GitHub CLI is logged in with on `host`; None when there is none, or no answer soon."""
-    program = shutil.which("gh")
-    if program is None:
-        return None
-    try:
-        process = subprocess.Popen(
-            [program, "auth", "token", "--hostname", host],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except OSError:
-        return None
-    with process:
-        try:
-            said, _ = process.communicate(timeout=_GH_LIMIT)
-        except subprocess.TimeoutExpired:
-            # It, or something that it has started and that holds its output open.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            return None
-    return said.decode(errors="replace").strip() or None if process.returncode == 0 else None

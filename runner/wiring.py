@@ -1,21 +1,23 @@
 """What a Run is made of, put together from what the user gave."""
 
 import os
-import re
 import shlex
 import shutil
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from platformdirs import user_config_path
 
+from delivery.branches import Fresh
 from delivery.conventions import Conventions
 from delivery.errors import PreflightError
 from delivery.github import GitHub
 from delivery.issue_url import IssueUrl
+from delivery.outcome import Outcome
 from delivery.preflight import Plan
 from delivery.prompt import Instructions
 from delivery.run import Run
@@ -33,15 +35,27 @@ from runner.settings import (
     Settings,
     SettingsError,
     entry_for,
+    home_relative,
     is_trusted,
     load_settings,
 )
-from runner.token import choose_token, close_to_other_processes, token_of_gh
+from runner.token import close_to_other_processes
+from runner.token_source import (
+    LearningRedactor,
+    TokenError,
+    TokenPlace,
+    TokenSource,
+    token_by_command,
+    token_in_environment,
+    token_in_file,
+    token_of_gh,
+)
 from worktree import (
     CommitRule,
     GitError,
     Interrupted,
     Interruption,
+    Journal,
     Launch,
     LaunchError,
     Limits,
@@ -73,6 +87,7 @@ class Wiring:
     url: IssueUrl
     options: RunOptions
     machine: LoadedSettings
+    token: TokenSource
     redact: Redactor
     launch: Launch
     run: Run
@@ -81,6 +96,10 @@ class Wiring:
 
     def settings(self, plan: Plan) -> Settings:
         """Return the settings for this repository, its own file included where it is trusted."""
+        return self.loaded(plan).settings
+
+    def loaded(self, plan: Plan) -> LoadedSettings:
+        """Return the settings for this repository, and where they came from; tells of what the user should know."""
         loaded = repository_settings(
             self.launch,
             self.machine.settings,
@@ -92,21 +111,25 @@ class Wiring:
         )
         for notice in loaded.notices:
             self.progress.say(notice)
-        return loaded.settings
+        return loaded
 
-    def limited_run(self, settings: Settings) -> Run:
-        """Return the Run with the settings' limits on git."""
-        return replace(self.run, launch=self.launch.limited(_git_limits(settings)))
+    def begun(self, settings: Settings, logs: LogPlace) -> Run:
+        """Return the Run with the settings' limits on git, and a journal beside its logs."""
+        journal = Journal(logs.journal, redact=self.redact, report=self.progress.say)
+        return replace(self.run, launch=self.launch.limited(_git_limits(settings)), journal=journal)
 
     def log_place(self, settings: Settings) -> LogPlace:
         """Return where this command's logs go, if it begins its work now."""
         return LogPlace.of(logs_of(settings), self.url.repository, self.url.number)
 
-    def sessions(self, settings: Settings, logs: LogPlace) -> Sessions:
+    def sessions(self, loaded: LoadedSettings, plan: Plan, logs: LogPlace) -> Sessions:
         """Return what runs the agent; raises PreflightError when there is none."""
-        limits = settings.limits
+        limits = loaded.settings.limits
+        argv = _agent_argv(loaded, self.launch.directory)
+        if isinstance(plan.choice, Fresh) and loaded.settings.setup is None:
+            _require_on_base(argv[0], self.launch, plan)
         return AgentSessions(
-            _agent_argv(settings.agent, self.launch.directory),
+            argv,
             environment=agent_environment(os.environ, self.launch),
             logs=logs,
             limits=SessionLimits(
@@ -117,6 +140,19 @@ class Wiring:
             progress=self.progress.agent,
         )
 
+    def explained(self, outcome: Outcome) -> Outcome:
+        """Add what to do about a token that GitHub no longer takes: nobody can read of it there."""
+        if not self.run.github.token_is_refused:
+            return outcome
+        place = self.token.place
+        line = f"GitHub no longer takes the token of {place.name}: it has expired or was revoked; {place.remedy}"
+        if outcome.retained is not None and outcome.worktree is not None:
+            push = ["git", "-C", str(outcome.worktree), "push", "origin", f"HEAD:refs/heads/{outcome.branch}"]
+            line += f", then bring the work to origin: {shlex.join(push)}"
+        line = self.redact(line)
+        self.progress.say(line)
+        return replace(outcome, secondary=(*outcome.secondary, line))
+
 
 def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, interruption: Interruption) -> Wiring:
     """Put a command together; raises PreflightError, LaunchError or Interrupted. Changes nothing but this process."""
@@ -126,36 +162,43 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
     directory = launch_directory()
     machine = load(options.flags())
     if machine.settings.agent is not None:
-        _agent_argv(machine.settings.agent, directory)
+        _agent_argv(machine, directory)
     address = api_url(url.server, os.environ)
-    token = find_token(machine.settings.token_file, held, urlsplit(url.server).netloc, progress.say)
-    close_to_other_processes()
-    become_subreaper()
-    redact = Redactor([token, *held.values(), *secrets_in(os.environ)])
-    launch = open_launch(directory, machine.settings, interruption, redact, clone_url=url.clone_url)
+    redact = LearningRedactor([*held.values(), *secrets_in(os.environ)])
 
     def report(line: str) -> None:
         progress.say(redact(line))
 
+    host = urlsplit(url.server).netloc
+    source = find_token(machine.settings, held, host, learn=redact.learn, report=report)
+    close_to_other_processes()
+    become_subreaper()
+    launch = open_launch(directory, machine.settings, interruption, redact, clone_url=url.clone_url)
     run = Run(
         url=url,
         base=options.base,
         github=GitHub(
-            api_url=address, token=token, repository=url.repository, interruption=interruption, report=report
+            api_url=address,
+            token=source.token,
+            renew=source.renew,
+            repository=url.repository,
+            interruption=interruption,
+            report=report,
         ),
         launch=launch,
-        origin=Origin(url.clone_url, token),
+        origin=Origin(url.clone_url, source.token, renew=source.recent),
         interruption=interruption,
         report=report,
         redact=redact,
         host=socket.gethostname() or "unknown",
-        continue_command=redact(_continue_command(options, url)),
+        continue_command=redact(_continue_command(options, url, directory)),
         logs=logs_of(machine.settings),
     )
     return Wiring(
         url=url,
         options=options,
         machine=machine,
+        token=source,
         redact=redact,
         launch=launch,
         run=run,
@@ -183,17 +226,46 @@ def conventions(settings: Settings) -> Conventions:
     )
 
 
-def _agent_argv(command: str | None, directory: Path) -> list[str]:
-    """Split the agent's command and find its program; a relative one is looked up from where the command was typed."""
+def _agent_argv(loaded: LoadedSettings, directory: Path) -> list[str]:
+    """Split the agent's command and find its program.
+
+    A relative path is looked up from `directory`, where the command was typed; one in the repository's file means a
+    file of the repository, which `setup` may have yet to make, so it is looked up when it runs, in the worktree.
+    """
+    command = loaded.settings.agent
     if command is None:
+        trust = f", or trust this repository, whose file names one: {loaded.trust}" if loaded.trust else ""
         raise PreflightError(
-            f"no agent is named; give one by --agent 'COMMAND', NIGHTKEEP_AGENT, or `agent:` in {REPOSITORY_FILE}"
+            f"no agent is named; give one by --agent 'COMMAND', NIGHTKEEP_AGENT, or `agent:` in {REPOSITORY_FILE} "
+            f"or {home_relative(user_file())}{trust}"
         )
     argv = _split("agent", command)
+    return argv if loaded.agent_is_repositorys and _is_relative_path(argv[0]) else _argv("agent", command, directory)
+
+
+def _require_on_base(program: str, launch: Launch, plan: Plan) -> None:
+    """Raise PreflightError for a program of the repository that is not there: with nothing that could make it."""
+    path = os.path.normpath(program)
+    if not _is_relative_path(program) or path.startswith(".."):
+        return
+    with suppress(UnicodeDecodeError):  # a binary, so it is there
+        if launch.read_file(plan.base_commit, path) is None:
+            raise PreflightError(
+                f"the agent {program!r} is no file of the repository on {plan.base}; commit and push it, or name "
+                f"another in {REPOSITORY_FILE} (a relative path there is one in the repository)"
+            )
+
+
+def _is_relative_path(program: str) -> bool:
+    return "/" in program and not program.startswith("/")
+
+
+def _argv(what: str, command: str, directory: Path) -> list[str]:
+    argv = _split(what, command)
     program = shutil.which(str(directory / argv[0]) if "/" in argv[0] else argv[0])
     if program is None:
         raise PreflightError(
-            f"the agent {argv[0]!r} was not found, or cannot be executed; name a program on PATH, or the path of one "
+            f"the {what} {argv[0]!r} was not found, or cannot be executed; name a program on PATH, or the path of one "
             "that may be executed (chmod +x)"
         )
     return [str(directory / program), *argv[1:]]
@@ -333,28 +405,60 @@ def _issue_url(text: str) -> IssueUrl:
     return url
 
 
-def _continue_command(options: RunOptions, url: IssueUrl) -> str:
-    given = (("--agent", options.agent), ("--base", options.base), ("--token-file", options.token_file))
-    typed = [word for name, value in given if value is not None for word in (name, str(value))]
+def _continue_command(options: RunOptions, url: IssueUrl, directory: Path) -> str:
+    """Return what to type in any clone: a path that was given from `directory` is made absolute."""
+    token_file = None if options.token_file is None else os.path.normpath(directory / options.token_file)
+    agent = None if options.agent is None else _from_anywhere(options.agent, directory)
+    given = (("--agent", agent), ("--base", options.base), ("--token-file", token_file))
+    typed = [word for name, value in given if value is not None for word in (name, value)]
     return shlex.join(["nightkeep", "run", str(url), *typed])
 
 
-def find_token(token_file: Path | None, held: Mapping[str, str], host: str, say: Callable[[str], None]) -> str:
-    """Return the token for `host`; `say` is told when it is the GitHub CLI's. Raises PreflightError."""
+def _from_anywhere(agent: str, directory: Path) -> str:
+    program, *arguments = _split("agent", agent)
+    return shlex.join([str(directory / program), *arguments]) if _is_relative_path(program) else agent
+
+
+def find_token(
+    machine: Settings,
+    held: Mapping[str, str],
+    host: str,
+    *,
+    learn: Callable[[str], None],
+    report: Callable[[str], None],
+) -> TokenSource:
+    """Return where the token for `host` comes from, read once; raises PreflightError.
+
+    `learn` is told of each token, `report` when it is the GitHub CLI's, and of trouble in reading it afresh.
+    """
+    place = _token_place(machine, held)
+    if place is None:
+        return _token_of_gh(host, learn=learn, report=report)
     try:
-        token = choose_token(token_file, held)
-    except (OSError, UnicodeDecodeError) as error:
-        raise PreflightError(f"the token file cannot be read: {error}") from error
-    if token is None:
-        if token_file is not None:
-            raise PreflightError(f"the token file {token_file} is empty")
-        token = None if os.environ.get("GITHUB_ACTIONS") == "true" else token_of_gh(host)
-        if token is None:
-            raise PreflightError(
-                "there is no token; give one by --token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN, "
-                f"or log the GitHub CLI in (gh auth login --hostname {host})"
-            )
-        say(f"using the token that the GitHub CLI has for {host} (gh auth token)")
-    if not re.fullmatch(r"[!-~]+", token):
-        raise PreflightError("what was given as the token is none: it must be one word of ASCII characters")
-    return token
+        return TokenSource(place, learn=learn, report=report)
+    except TokenError as error:
+        raise PreflightError(str(error)) from error
+
+
+def _token_place(machine: Settings, held: Mapping[str, str]) -> TokenPlace | None:
+    if machine.token_file is not None:
+        return token_in_file(machine.token_file)
+    if machine.token_command is not None:
+        argv = _argv("token-command", machine.token_command, launch_directory())
+        return token_by_command(argv, machine.limits.token_command)
+    return token_in_environment(held)
+
+
+def _token_of_gh(host: str, *, learn: Callable[[str], None], report: Callable[[str], None]) -> TokenSource:
+    place = None if os.environ.get("GITHUB_ACTIONS") == "true" else token_of_gh(host)
+    try:
+        source = TokenSource(place, learn=learn, report=report) if place else None
+    except TokenError:
+        source = None
+    if source is None:
+        raise PreflightError(
+            "there is no token; give one by --token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN, by token-command in "
+            f"your configuration, or log the GitHub CLI in (gh auth login --hostname {host})"
+        )
+    report(f"using the token that the GitHub CLI has for {host} (gh auth token)")
+    return source

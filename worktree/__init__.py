@@ -8,11 +8,13 @@ from worktree.errors import (
     Interrupted,
     LaunchError,
     PreservationError,
+    PushRefused,
     UnsettledError,
     WorktreeError,
 )
 from worktree.git import Limits
 from worktree.interruption import Interruption
+from worktree.journal import Journal, read_journal
 from worktree.launch import Launch
 from worktree.redaction import Redactor, secrets_in
 from worktree.remote import Fence, Origin, RefUpdate
@@ -28,17 +30,20 @@ __all__ = [
     "GitError",
     "Interrupted",
     "Interruption",
+    "Journal",
     "Launch",
     "LaunchError",
     "Limits",
     "Origin",
     "PreservationError",
     "Preserved",
+    "PushRefused",
     "Redactor",
     "RefUpdate",
     "Survey",
     "UnsettledError",
     "Worktree",
     "WorktreeError",
+    "read_journal",
     "secrets_in",
 ]

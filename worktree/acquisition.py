@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from worktree.checkout import Checkout, Ledger
+from worktree.checkout import Checkout, Ledger, selectors
 from worktree.cleanup import clean_up
 from worktree.errors import AcquisitionError, BranchTakenError, GitError, LaunchError, WorktreeError
+from worktree.inclusion import Included, include
 from worktree.launch import Launch
 from worktree.reading import read_regular, read_words
 from worktree.record import RecordDirectory, RunRecord, host_name, new_run_id
@@ -113,7 +114,8 @@ def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord,
     _begin(launch, record, directory)
     try:
         logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, str(record.path), record.branch)
-        return _checkout(launch, remote, fence, record, directory, resumed=resumed)
+        made = _checkout(launch, remote, fence, record, directory, resumed=resumed)
+        return replace(made, included=include(launch.git, launch.top, record.path))
     except (WorktreeError, OSError) as error:
         kept = _undo(launch, remote, record, directory)
         if isinstance(error, WorktreeError) and kept is None:
@@ -162,21 +164,28 @@ def _checkout(
 ) -> Checkout:
     admin = Path(os.fsdecode(read_regular(record.path / ".git")).removeprefix("gitdir: ").removesuffix("\n"))
     status = record.path.lstat()
-    # Both directories are named outright, so that nothing an agent does to `.git`, `core.bare` or `core.worktree`
-    # makes our commands work elsewhere.
-    selectors = (f"--git-dir={admin}", f"--work-tree={record.path}")
     return Checkout(
         record=record,
+        path=record.path,
+        top=launch.top,
         directory=directory,
         admin=admin,
         identity=(status.st_dev, status.st_ino),
         acquired=time.time_ns(),
-        git=replace(launch.git, directory=record.path, selectors=selectors),
+        git=replace(
+            launch.git,
+            directory=record.path,
+            selectors=selectors(admin, record.path),
+            # Whether modes count is the clone's to say, not an agent's.
+            settings=(("core.fileMode", launch.value("core.filemode") or "true"),),
+        ),
         shared=launch.git,
         remote=remote,
         refs=launch.refs,
+        stashes=frozenset(entry.commit for entry in launch.stash),
         configuration=launch.configuration,
         resumed=resumed,
+        included=Included((), ()),
         fence=fence,
         ledger=Ledger(held={record.pinned, record.pinned_base}),
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from worktree.configuration import Configuration, as_environment, new_filters, read_configuration, without_filters
 from worktree.errors import PrivateWorkError, WorktreeError
 from worktree.git import Git
+from worktree.inclusion import Included
 from worktree.reading import read_regular
 from worktree.record import RecordDirectory, RunRecord, read_records
 from worktree.remote import Fence, RefUpdate, Remote
@@ -19,24 +20,37 @@ _COMMITTING = ("commit", "cherry-pick", "revert", "am:", "rebase (pick)", "rebas
 _MOVING = "fast-forward"
 
 
+def selectors(admin: Path, path: Path) -> tuple[str, str]:
+    """Return the options that name git directory and working files outright.
+
+    Then nothing that an agent does to `.git`, `core.bare` or `core.worktree` makes our commands work elsewhere.
+    """
+    return (f"--git-dir={admin}", f"--work-tree={path}")
+
+
 @dataclass(slots=True)
 class Ledger:
     """What was seen to be safe.
 
-    `held` are commits whose ids were read back from origin, `refs` the refs of origin that the run moved and was
-    seen to have moved, the latest last. `published` are the snapshots among them, `unpublished` those that a local
-    ref alone keeps, by its name. `places` is what else a person is told: (what, where) in the order it came about.
-    `filters` are the names of those switched off. `refs_seen` are the Launch repository's refs as they were when
-    somebody looked last.
+    `held` are commits whose ids were read back from origin, or that such a commit reaches. `refs` are the refs of
+    origin that the run moved and was seen to have moved, the latest last; `local` the rescue refs that this machine
+    alone has. `snapshots` are those taken, by their refs. `places` is what else a person is told: (what, where) in the
+    order it came about. `filters` are the names of those switched off. `refs_seen` are the Launch repository's refs as
+    they were when somebody looked last.
     """
 
     held: set[str] = field(default_factory=set)
     refs: dict[str, str] = field(default_factory=dict)
-    published: list[Snapshot] = field(default_factory=list)
-    unpublished: dict[str, Snapshot] = field(default_factory=dict)
+    local: dict[str, str] = field(default_factory=dict)
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
     places: list[tuple[str, str]] = field(default_factory=list)
     filters: tuple[str, ...] = ()
     refs_seen: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def published(self) -> list[Snapshot]:
+        """The snapshots that origin holds, the latest last."""
+        return [snapshot for ref, snapshot in self.snapshots.items() if ref in self.refs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +59,14 @@ class Checkout:
 
     `git` works in it by both names, so that a replaced `.git` leads nowhere; `shared` works in the git directory
     common to all worktrees. `identity` is the device and inode of `path` at acquisition, `acquired` when that was,
-    in ns. `refs` and `configuration` are those of the Launch repository before the run. `resumed` says that origin
-    held the Issue branch before.
+    in ns. `top` is the top level of the Launch directory's own checkout; `refs`, `stashes` (entries) and
+    `configuration` are those of the Launch repository before the run. `resumed` says that origin held the Issue
+    branch before, `included` what was copied in for the task.
     """
 
     record: RunRecord
+    path: Path
+    top: Path
     directory: RecordDirectory
     admin: Path
     identity: tuple[int, int]
@@ -58,15 +75,12 @@ class Checkout:
     shared: Git
     remote: Remote
     refs: Mapping[str, str]
+    stashes: frozenset[str]
     configuration: Configuration
     resumed: bool
+    included: Included
     fence: Fence | None
     ledger: Ledger
-
-    @property
-    def path(self) -> Path:
-        """Where the files are."""
-        return self.record.path
 
     @property
     def branch_ref(self) -> str:
@@ -92,9 +106,14 @@ class Checkout:
             raise WorktreeError(f"{self.path} was replaced by something else, so nothing in it is touched")
 
     def local_places(self) -> list[tuple[str, str]]:
-        """Return where the snapshots are that only this machine has."""
-        kept = self.ledger.unpublished.items()
-        return [("snapshot", f"{ref} at {snapshot.commit} in {self.remote.common}") for ref, snapshot in kept]
+        """Return where the rescue refs are that only this machine has."""
+        kept = self.ledger.local.items()
+        return [(ref.rsplit("/", 1)[1], f"{ref} at {commit} in {self.remote.common}") for ref, commit in kept]
+
+    def moved_to(self, path: Path) -> "Checkout":
+        """Return the same checkout for when its directory was renamed to `path`."""
+        git = replace(self.git, directory=path, selectors=selectors(self.admin, path))
+        return replace(self, path=path, git=git)
 
     def completing(self) -> "Checkout":
         """Return the same checkout with completion views, see `Git.completing`."""
@@ -119,9 +138,10 @@ class Checkout:
         """
         published = {oid for ref, oid in self.refs.items() if ref.startswith("refs/remotes/origin/")} | self.ledger.held
         runs = {f"refs/heads/{record.branch}" for record in read_records(self.remote.common)}
-        owned = [ref for ref in self.refs.keys() - runs - {self.branch_ref} if not ref.startswith("refs/remotes/")]
+        others = self.refs.keys() - runs - {self.branch_ref, "refs/stash"}
+        owned = [ref for ref in others if not ref.startswith("refs/remotes/")]
         moved = {now[ref] for ref in owned if ref in now} - self._committed()
-        theirs = ({self.refs[ref] for ref in owned} | moved) - published
+        theirs = ({self.refs[ref] for ref in owned} | self.stashes | moved) - published
         if not theirs:
             return None
         offered = self._beyond({commit}, published)
@@ -160,10 +180,15 @@ class Checkout:
 
     def push_branch(self, what: str) -> str:
         """Push the Issue branch as it stands here, as a fast-forward; return its commit. Raises as `push` does."""
+        tip = self.tip()
+        self.push(what, RefUpdate(self.branch_ref, tip), self.ledger.refs_seen)
+        return tip
+
+    def tip(self) -> str:
+        """Return the Issue branch's commit here. Raises WorktreeError when the branch is gone."""
         now = self.refs_now()
         if self.branch_ref not in now:
             raise WorktreeError(f"the local branch {self.record.branch} is gone")
-        self.push(what, RefUpdate(self.branch_ref, now[self.branch_ref]), now)
         return now[self.branch_ref]
 
     def push(self, what: str, update: RefUpdate, now: Mapping[str, str] | None = None) -> None:
@@ -183,7 +208,10 @@ class Checkout:
                 f"{update.ref} is not pushed, because commit {private} in it was only on the person's own branches"
             )
         claim = [self.fence()] if self.fence else []
-        self.remote.push(update, *claim)
+        left = self.remote.push(update, *claim)
+        if left:
+            # git lfs keeps them in the clone, whatever becomes of the worktree.
+            self.ledger.places.append(("Git LFS objects not on origin", f"{len(left)} of them in {self.remote.common}"))
         self.ledger.held.add(update.new)
         self.ledger.refs[update.ref] = update.new
         self.ledger.places.append((what, f"{update.ref} at {update.new} on origin"))

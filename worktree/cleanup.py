@@ -1,94 +1,68 @@
-"""Taking a worktree away, after proof that nothing is lost with it."""
+"""Taking a worktree away: what is proven to be elsewhere is removed, and the rest is kept in the rescue store."""
 
-import contextlib
 import os
-import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from worktree.caches import is_cache
 from worktree.checkout import Checkout
-from worktree.errors import GitError
-from worktree.fidelity import unfaithful
-from worktree.files import Listing, list_files, private_index, write_complete_tree
+from worktree.errors import GitError, WorktreeError
+from worktree.files import private_index
+from worktree.made import holds_files
 from worktree.mounts import mounts_below
 from worktree.processes import at_work_in
-from worktree.reading import read_regular, read_words
-from worktree.state import State, read_state
+from worktree.proof import Proof, looking, prove
+from worktree.reading import read_words
+from worktree.removal import take_away
+from worktree.rescue import harden
+from worktree.state import State, Status, state_of
+from worktree.store import Row, Store, manifest_now
 
 _MOST_NAMED = 5
-_LONGEST_LOG = 1 << 26  # bytes of the log of HEAD; some three hundred thousand moves
-
-# What tells one state of a file from another: device, inode, mode, size, modification and change times in ns.
-Signature = tuple[int, int, int, int, int, int]
+_LATE = "git does not list it, or it appeared or changed at the last moment"
+EMPTY = "an empty directory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that decides whether a worktree may be removed.
+    """What decides whether a worktree may be moved aside, and taken apart there.
 
-    `at_work` names the processes that work in it. `locked_by` is the reason of git's lock on it, `links_back`
-    whether its `.git` is still ours. `changed` are paths that differ from HEAD and from every snapshot on origin;
-    `converted` those whose bytes git does not have; `hidden` such that git was told not to look at; `ignored` those
-    that are no caches; `unknown` what git does not list at all; `mounts` what is mounted in it. `unheld` is a
-    commit that the run made and that origin was not seen to hold, `private_refs` whether the worktree has refs of
-    its own, `submodules` whether it has the object stores of submodules, which go with its git directory.
+    `locked_by` is the reason of git's lock on it, `links_back` whether its `.git` is still ours; `mounts` and `linked`
+    are what is mounted and what other worktrees are in it.
     """
 
-    state: State
-    at_work: tuple[str, ...]
     locked_by: str | None
     links_back: bool
-    changed: tuple[str, ...]
-    converted: tuple[str, ...]
-    hidden: tuple[str, ...]
-    ignored: tuple[str, ...]
-    unknown: tuple[str, ...]
-    unheld: str | None
     mounts: tuple[str, ...]
-    private_refs: bool
-    submodules: bool
+    linked: tuple[str, ...]
 
 
-def reason_to_retain(facts: Facts, branch: str, run_id: str) -> str | None:
-    """Decide: None when everything here is proven to be elsewhere, else why the worktree stays."""
-    return _not_ours(facts, run_id) or _not_on_origin(facts, branch) or _files_to_keep(facts)
-
-
-def _not_ours(facts: Facts, run_id: str) -> str | None:
-    if facts.at_work:
-        return f"somebody is at work in it: {_named(facts.at_work)}"
+def reason_to_leave(facts: Facts, run_id: str) -> str | None:
+    """Decide: None for a worktree that is ours to move, else why it is not touched."""
     if not facts.links_back:
         return "its .git was replaced or removed"
     if facts.locked_by is None:
         return "its lock was taken away"
-    return None if facts.locked_by == f"nightkeep {run_id}" else f"its lock is not ours: {facts.locked_by}"
+    if facts.locked_by != f"nightkeep {run_id}":
+        return f"its lock is not ours: {facts.locked_by}"
+    if facts.mounts:
+        return f"something is mounted in it: {_named(facts.mounts)}"
+    return f"another worktree is in it: {_named(facts.linked)}" if facts.linked else None
 
 
-def _not_on_origin(facts: Facts, branch: str) -> str | None:
-    if facts.state.operation is not None:
-        return f"a {facts.state.operation.value[0]} is unfinished in it"
-    if facts.state.branch != branch:
-        return f"HEAD is on {facts.state.branch or 'no branch'}, not on {branch}"
-    if facts.unheld is not None:
-        return f"commit {facts.unheld} was made in it and is not known to be on origin"
-    if facts.private_refs:
-        return "it has refs of its own"
-    return "it has submodules of its own" if facts.submodules else None
+def reason_to_retain(state: State, at_work: tuple[str, ...], *, index_kept: bool) -> str | None:
+    """Decide about a worktree that was moved aside: None to take it apart, else why it goes back to its place.
 
-
-def _files_to_keep(facts: Facts) -> str | None:
-    for what, paths in (
-        ("what is mounted there", facts.mounts),
-        ("edits that git was told not to look at", facts.hidden),
-        ("changes in no commit on origin", facts.changed),
-        ("files whose bytes git has in another form only", facts.converted),
-        ("ignored files", facts.ignored),
-        ("files that git does not list", facts.unknown),
-    ):
-        if paths:
-            return f"it holds {what}: {_named(paths)}"
-    return None
+    `index_kept` says whether a snapshot on origin has what the index alone holds.
+    """
+    if at_work:
+        return f"somebody is at work in it: {_named(at_work)}"
+    if state.operation is not None:
+        return f"a {state.operation.value[0]} is unfinished in it"
+    if state.unmerged:
+        return f"it has unresolved conflicts: {_named(state.unmerged)}"
+    return "its index holds what no commit on origin has" if state.index_only and not index_kept else None
 
 
 def _named(paths: tuple[str, ...]) -> str:
@@ -99,23 +73,26 @@ def _named(paths: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What clean-up did: why the worktree is `retained`, None when it is gone; and the commit at its `head`."""
+    """What clean-up did: why the worktree is `retained`, None when it is gone; the commit at its `head`; and what went
+    to the rescue store, where anything did.
+    """
 
     retained: str | None
     head: str | None
+    rows: tuple[Row, ...] = ()
+    store: Path | None = None
 
 
 def clean_up(checkout: Checkout) -> Cleaned:
-    """Remove the worktree, its local branch where the run made that, and its record, if all is proven safe.
+    """Remove the worktree, its local branch where the run made that, and its record, and lose nothing by it.
 
-    Whatever cannot be told counts against removal. `checkout` must be a completion view; raises nothing.
+    Whatever cannot be told makes the worktree stay where it is. `checkout` must be a completion view; raises nothing.
     """
     try:
-        checkout = checkout.without_new_filters()
-        signatures = _signatures(checkout.path)
-        facts = _facts(checkout, signatures)
-        reason = reason_to_retain(facts, checkout.record.branch, checkout.record.run_id)
-        return Cleaned(reason or _remove(checkout, signatures, facts.state), facts.state.head)
+        reason = reason_to_leave(_facts(checkout), checkout.record.run_id)
+        if reason:
+            return Cleaned(reason, read_head(checkout))
+        return _take_apart(checkout.without_new_filters())
     except Exception as error:
         return Cleaned(f"it could not be told whether everything is safe: {error}", read_head(checkout))
 
@@ -128,66 +105,13 @@ def read_head(checkout: Checkout) -> str | None:
         return None
 
 
-def _facts(checkout: Checkout, signatures: dict[str, Signature]) -> Facts:
-    state = read_state(checkout.git, checkout.admin)
-    listing = list_files(checkout.git, checkout.path)
-    ignored = _ignored(checkout)
-    repositories = [path for path in signatures if "/.git/" in f"/{path}/"]
-    caches = [
-        path
-        for path in ignored
-        if is_cache(checkout.path / path) and not any(inside.startswith(path) for inside in repositories)
-    ]
-    listed = listing.tracked | listing.changed | listing.untracked
+def _facts(checkout: Checkout) -> Facts:
     return Facts(
-        state=state,
-        at_work=tuple(at_work_in(checkout.path, checkout.record.started)),
-        locked_by=_locked_by(checkout.admin),
+        locked_by=" ".join(read_words(checkout.admin / "locked")) or None,
         links_back=_links_back(checkout),
-        changed=_changed(checkout, state, listing),
-        converted=_converted(checkout, state, listing, signatures),
-        hidden=tuple(sorted(listing.hidden)),
-        ignored=tuple(path for path in ignored if path not in caches),
-        unknown=tuple(path for path in signatures if path not in listed and not path.startswith(tuple(caches))),
-        unheld=_unheld_commit(checkout, state),
         mounts=tuple(mounts_below(checkout.path)),
-        private_refs=_holds_files(checkout.admin / "refs"),
-        submodules=_holds_files(checkout.admin / "modules"),
+        linked=tuple(_linked_inside(checkout)),
     )
-
-
-def _holds_files(directory: Path) -> bool:
-    return any(path.is_file() for path in directory.rglob("*"))
-
-
-def _changed(checkout: Checkout, state: State, listing: Listing) -> tuple[str, ...]:
-    changed = sorted(listing.changed | listing.untracked)
-    if not changed and state.head and checkout.git.answers("diff-index", "--cached", "--quiet", state.head, "--"):
-        return ()
-    with private_index(checkout.git, checkout.admin, checkout.directory.path) as private:
-        tree, left = write_complete_tree(private, checkout.path, checkout.git.limits.file)
-    if left:
-        return tuple(left)
-    known = {snapshot.tree for snapshot in checkout.ledger.published}
-    return () if tree in known and not state.index_only else tuple(changed) or ("the index",)
-
-
-def _converted(checkout: Checkout, state: State, listing: Listing, signatures: dict[str, Signature]) -> tuple[str, ...]:
-    # Files that are not in HEAD are proven by a snapshot, so it must be the one that gives them back.
-    left_over = listing.changed | listing.untracked and checkout.ledger.published
-    commit = checkout.ledger.published[-1].commit if left_over else state.head or checkout.record.pinned
-    # An edit that git normalises away changes nothing for git, but the time of the file.
-    touched = [path for path in listing.tracked if path in signatures and signatures[path][-1] > checkout.acquired]
-    return tuple(unfaithful(checkout.git, checkout.path, checkout.record.pinned, commit, touched))
-
-
-def _ignored(checkout: Checkout) -> list[str]:
-    flags = ("-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    return checkout.git.run("ls-files", *flags).fields
-
-
-def _locked_by(admin: Path) -> str | None:
-    return " ".join(read_words(admin / "locked")) or None
 
 
 def _links_back(checkout: Checkout) -> bool:
@@ -198,51 +122,102 @@ def _links_back(checkout: Checkout) -> bool:
     return checkout.is_in_place() and link == ["gitdir:", *str(checkout.admin).split()]
 
 
-def _unheld_commit(checkout: Checkout, state: State) -> str | None:
-    """Return a commit that HEAD has named during the run and that origin was not seen to hold."""
-    log = read_regular(checkout.admin / "logs" / "HEAD", _LONGEST_LOG).decode(errors="replace").splitlines()
-    made = {oid for line in log for oid in line.split(" ", 2)[:2] if oid.strip("0")}
-    made |= set(read_words(checkout.admin / "ORIG_HEAD"))
-    made |= {state.head} if state.head else set()
-    unknown = made - checkout.ledger.held
-    if not unknown:
+def _linked_inside(checkout: Checkout) -> Iterator[str]:
+    for file in (checkout.remote.common / "worktrees").glob("*/gitdir"):
+        place = Path(" ".join(read_words(file))).parent
+        if checkout.path in place.parents:
+            yield str(place)
+
+
+def _take_apart(checkout: Checkout) -> Cleaned:
+    with _moved_aside(checkout) as aside, looking(aside) as (private, look):
+        state = state_of(look.status, aside.admin)
+        at_work = tuple(at_work_in(aside.path, aside.record.started))
+        reason = reason_to_retain(state, at_work, index_kept=_index_kept(aside, state))
+        if reason:
+            return Cleaned(reason, state.head)
+        harden(aside, state)
+        proof = prove(aside, private, look)
+        rows = _rows(aside, take_away(aside.path, proof.safe, aside.top), proof, look.status)
+        store = _keep_rest(aside, state.head, rows)
+    _forget(checkout, state)
+    return Cleaned(None, state.head, rows, store)
+
+
+@contextmanager
+def _moved_aside(checkout: Checkout) -> Iterator[Checkout]:
+    """Rename the directory, so that whoever comes by its name finds nothing; back again if it is still there after."""
+    aside = checkout.path.with_name(f"{checkout.path.name}.removing")
+    if aside.exists() or aside.is_symlink():
+        raise WorktreeError(f"{aside} is in the way")
+    checkout.path.rename(aside)
+    try:
+        yield checkout.moved_to(aside)
+    finally:
+        if aside.exists() and not checkout.path.exists():
+            aside.rename(checkout.path)
+
+
+def _index_kept(checkout: Checkout, state: State) -> bool:
+    """Whether a snapshot on origin has the index as it is now; asked only where the index alone holds something."""
+    known = {snapshot.index_tree for snapshot in checkout.ledger.published} - {None}
+    if not state.index_only or not known:
+        return False
+    with private_index(checkout.git, checkout.admin, checkout.directory.path, "own-index") as private:
+        return private.run("write-tree").text in known
+
+
+def _rows(checkout: Checkout, left: list[str], proof: Proof, status: Status) -> tuple[Row, ...]:
+    """Say of each top entry that is left why it is; and name the deletions that are in no commit."""
+    tree = checkout.path
+    reasons: dict[str, dict[str, None]] = {}
+    for path, what in proof.why.items():
+        reasons.setdefault(path.split("/", 1)[0], {})[what] = None
+    rows = [Row(name, ", ".join(reasons.get(name, ())) or _unlisted(tree / name)) for name in left]
+    deleted = [path for code, path in status.rows if "D" in code and path in proof.why]
+    rows += [Row(path, "deleted, in no commit on origin") for path in deleted]
+    if holds_files(checkout.admin / "modules"):
+        rows.append(Row("modules", "object stores of submodules"))
+    return tuple(rows)
+
+
+def _unlisted(path: Path) -> str:
+    if path.is_symlink() or not path.is_dir():
+        return _LATE
+    return _LATE if any(files for _, _, files in os.walk(path)) else EMPTY
+
+
+def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> Path | None:
+    """Move what is left into the rescue store, as one directory, and the object stores of submodules with it."""
+    if not rows:
+        (checkout.path / ".git").unlink()
+        checkout.path.rmdir()
         return None
-    lines = [*sorted(unknown), *(f"^{oid}" for oid in sorted(checkout.ledger.held))]
-    found = checkout.shared.run("rev-list", "--max-count=1", "--stdin", stdin="\n".join(lines).encode() + b"\n")
-    return found.text or None
+    store = Store(checkout.remote.common, checkout.record.run_id)
+    manifest = manifest_now(checkout.record.run_id, checkout.record.branch, checkout.record.path, head, rows)
+    modules = checkout.admin / "modules"
+    store.take(checkout.path, modules if holds_files(modules) else None, manifest)
+    (store.tree / ".git").unlink()
+    checkout.ledger.places.append(
+        ("kept on this machine", f"{_named(tuple(f'{row.entry} ({row.why})' for row in rows))} in {store.path}")
+    )
+    return store.path
 
 
-def _signatures(top: Path) -> dict[str, Signature]:
-    """Return every entry below `top` that is no directory, with what tells its present state from a later one."""
-    found: dict[str, Signature] = {}
-    prefix = len(str(top)) + 1
-    pending = [str(top)]
-    while pending:
-        with os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(entry.path)
-                else:
-                    found[entry.path[prefix:]] = _signature(entry.stat(follow_symlinks=False))
-    found.pop(".git", None)
-    return found
-
-
-def _signature(status: os.stat_result) -> Signature:
-    return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-def _remove(checkout: Checkout, signatures: dict[str, Signature], proven: State) -> str | None:
-    left = _unlink(checkout.path, signatures)
-    if left:
-        return f"files appeared or changed while it was being removed: {_named(tuple(left))}"
-    checkout.shared.run("worktree", "unlock", str(checkout.path))
-    checkout.shared.run("worktree", "remove", str(checkout.path))
-    if checkout.record.made_branch and proven.head and not _is_checked_out(checkout):
-        checkout.shared.run("update-ref", "-d", checkout.branch_ref, proven.head)
-    if not checkout.directory.remove():
-        checkout.ledger.places.append(("session output", str(checkout.directory.path)))
-    return None
+def _forget(checkout: Checkout, state: State) -> None:
+    """Drop what git and we have noted of a worktree that is gone; what cannot be dropped is named, with the remedy."""
+    path, branch = checkout.record.path, checkout.record.branch
+    try:
+        checkout.shared.run("worktree", "unlock", str(path))
+        checkout.shared.run("worktree", "remove", str(path))
+        tip = state.head if state.branch == branch else checkout.refs_now().get(checkout.branch_ref)
+        if checkout.record.made_branch and tip and not _is_checked_out(checkout):
+            checkout.shared.run("update-ref", "-d", checkout.branch_ref, tip)
+        if not checkout.directory.remove():
+            checkout.ledger.places.append(("session output", str(checkout.directory.path)))
+    except (WorktreeError, OSError) as error:
+        remedy = f"git worktree unlock {path}; git worktree remove {path}; git branch -D {branch}"
+        checkout.ledger.places.append(("empty, but still noted by git", f"{path} and {branch}: {error}; {remedy}"))
 
 
 def _is_checked_out(checkout: Checkout) -> bool:
@@ -250,28 +225,3 @@ def _is_checked_out(checkout: Checkout) -> bool:
     common = checkout.remote.common
     heads = [common / "HEAD", *(common / "worktrees").glob("*/HEAD")]
     return any(read_words(head) == ["ref:", checkout.branch_ref] for head in heads)
-
-
-def _unlink(top: Path, signatures: dict[str, Signature]) -> list[str]:
-    """Unlink exactly the files of `signatures`, each only if it is still the same, and directories that are empty.
-
-    Works by directory descriptors, so that a directory replaced by a link leads nowhere. Returns what is left.
-    """
-    prefix = len(str(top)) + 1
-    for directory, names, files, descriptor in os.fwalk(top, topdown=False, follow_symlinks=False):
-        for name in [*files, *names]:
-            _unlink_entry(name, descriptor, signatures.get(f"{directory}/{name}"[prefix:]))
-    if os.listdir(top) == [".git"]:  # noqa: PTH208 - names are all that is needed
-        (top / ".git").unlink()
-        top.rmdir()
-        return []
-    return sorted(_signatures(top)) or [str(top)]
-
-
-def _unlink_entry(name: str, descriptor: int, expected: Signature | None) -> None:
-    with contextlib.suppress(FileNotFoundError, OSError):
-        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-        if stat.S_ISDIR(status.st_mode):
-            os.rmdir(name, dir_fd=descriptor)
-        elif expected == _signature(status):
-            os.unlink(name, dir_fd=descriptor)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from worktree.refusal import Refusal
+
 _MOST_SHOWN = 4000  # characters of an output in an error's text; its field has all of it
 
 
@@ -74,6 +76,23 @@ class GitTimeoutError(GitError):
 
     def _how(self) -> str:
         return " (stopped at its deadline)"
+
+
+class PushRefused(GitError):  # noqa: N818 - it says what happened, as `Interrupted` does
+    """Origin did not take a push of `refs`: none of them is what it was to be. `refusal` says why.
+
+    Its text is one line for a person; what git said is in the fields.
+    """
+
+    def __init__(self, failed: GitError, refusal: Refusal, refs: Sequence[str]) -> None:
+        self.refusal = refusal
+        self.refs = tuple(refs)
+        super().__init__(
+            failed.argv, failed.directory, status=failed.status, stdout=failed.stdout, stderr=failed.stderr
+        )
+
+    def _text(self) -> str:
+        return f"origin did not take {', '.join(self.refs)}: {self.refusal}"
 
 
 class Interrupted(GitError):  # noqa: N818 - the name is part of the published contract

@@ -19,7 +19,7 @@ def unfaithful(git: Git, top: Path, before: str, after: str, touched: Collection
     blobs = _changed_blobs(git, before, after)
     if not blobs.keys() >= set(touched):
         blobs |= _blobs(git, after, set(touched))
-    odd = {path: oid for path, oid in blobs.items() if _blob_id(top / path, oid) not in (oid, None)}
+    odd = {path: oid for path, oid in blobs.items() if blob_id(top / path, oid) not in (oid, None)}
     return sorted(odd.keys() - _given_back(git, top, odd))
 
 
@@ -35,7 +35,7 @@ def _blobs(git: Git, commit: str, paths: set[str]) -> dict[str, str]:
     return {path: entry[2] for path, entry in entries if entry[0] in _REGULAR}
 
 
-def _blob_id(path: Path, like: str) -> str | None:
+def blob_id(path: Path, like: str) -> str | None:
     """Return the id that git would give the file's bytes, None where there is no such file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -2,12 +2,13 @@
 
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from worktree.git import Git
+from worktree.screening import TOO_LARGE, screen_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,21 @@ def _group(tag: str) -> str:
     return "hidden" if tag.islower() or tag == "S" else "tracked"
 
 
-def oversize(top: Path, paths: Collection[str], limit: int) -> list[str]:
-    """Return those of `paths` that are files larger than `limit` bytes."""
-    return sorted(path for path in paths if _size(top / path) > limit)
+# Called with paths: returns those of them that are not to be staged, each with why.
+Screen = Callable[[Collection[str]], Mapping[str, str]]
+
+
+def everything_up_to(top: Path, limit: int) -> Screen:
+    """Return what holds back only files over `limit` bytes."""
+    return lambda paths: {path: TOO_LARGE for path in paths if _size(top / path) > limit}
+
+
+def what_may_be_published(git: Git, top: Path, before: str) -> Screen:
+    """Return what holds back files over the limit, and such as look like they hold a secret.
+
+    Tokens in the same file as the commit `before` has it, which origin has, do not count.
+    """
+    return lambda paths: screen_files(git, top, paths, before)
 
 
 def _size(path: Path) -> int:
@@ -56,23 +69,34 @@ def _size(path: Path) -> int:
         return 0
 
 
-def stage_all(git: Git, listing: Listing, top: Path, limit: int) -> list[str]:
-    """Stage what can be staged, and return the paths that cannot.
+def stage_all(
+    git: Git, listing: Listing, top: Path, screen: Screen, staged: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    """Stage what can be staged and is not held back; return the paths that are left out, each with why.
 
-    Left out are files over `limit` bytes, repositories without a commit and files that cannot be read. Raises
-    GitError when git failed for any other cause.
+    `staged` is what the index has already and HEAD has not: what is held back of that is taken out of the index again.
+    Left out are also repositories without a commit and files that cannot be read. Raises GitError when git failed for
+    any other cause.
     """
-    large = oversize(top, listing.changed | listing.untracked, limit)
-    excluded = [f":(top,exclude,literal){path}" for path in large]
+    held_back = screen(listing.changed | listing.untracked | staged)
+    _unstage(git, held_back.keys() & staged)
+    excluded = [f":(top,exclude,literal){path}" for path in held_back]
     arguments = ("add", "--all", "--sparse", "--ignore-errors", "--", ":/", *excluded)
     done = git.run(*arguments, accept=(0, 1, 128))
-    if done.status == 0 and not large:
-        return []
+    if done.status == 0 and not held_back:
+        return {}
     rest = list_files(git, top)
-    left = sorted(rest.changed | rest.untracked)
-    if done.status != 0 and (not left or not all(_unstageable(top / path) or path in large for path in left)):
+    left = rest.changed | rest.untracked
+    if done.status != 0 and (not left or not all(_unstageable(top / path) or path in held_back for path in left)):
         raise git.failure(arguments, done)
-    return left
+    return {path: held_back.get(path, "it could not be staged") for path in sorted(left | held_back.keys())}
+
+
+def _unstage(git: Git, paths: Collection[str]) -> None:
+    if paths:
+        names = "\0".join(sorted(paths)).encode(errors="surrogateescape")
+        literally = git.within(GIT_LITERAL_PATHSPECS="1")
+        literally.run("reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=names)
 
 
 def _unstageable(path: Path) -> bool:
@@ -82,13 +106,13 @@ def _unstageable(path: Path) -> bool:
 
 
 @contextmanager
-def private_index(git: Git, admin: Path, directory: Path) -> Iterator[Git]:
-    """Yield a git that stages into a copy of the worktree's index, kept in `directory`.
+def private_index(git: Git, admin: Path, directory: Path, name: str = "index") -> Iterator[Git]:
+    """Yield a git that stages into a copy of the worktree's index, kept in `directory` under that name.
 
     The real index is not touched, and a lock on it does not matter. The copy keeps its time: git trusts a file's
     size and time only against the index's own, and an edit of equal size could be missed otherwise.
     """
-    copy = directory / "index"
+    copy = directory / name
     # Without an index git takes nothing for tracked, and all files for new ones.
     if os.path.lexists(admin / "index"):
         shutil.copy2(admin / "index", copy)
@@ -96,16 +120,26 @@ def private_index(git: Git, admin: Path, directory: Path) -> Iterator[Git]:
         yield git.within(GIT_INDEX_FILE=str(copy))
     finally:
         copy.unlink(missing_ok=True)
-        copy.with_name("index.lock").unlink(missing_ok=True)
+        copy.with_name(f"{name}.lock").unlink(missing_ok=True)
 
 
-def write_complete_tree(git: Git, top: Path, limit: int) -> tuple[str, list[str]]:
-    """Stage everything into a private index, edits behind hidden flags too; return the tree and what is not in it."""
+def write_complete_tree(
+    git: Git, top: Path, screen: Screen, staged: frozenset[str] = frozenset()
+) -> tuple[str, dict[str, str]]:
+    """Stage everything, as `stage_all` does, into a private index, edits behind hidden flags too.
+
+    Returns the tree, and what is not in it.
+    """
     listing = list_files(git, top)
     if listing.hidden:
-        names = "\0".join(sorted(listing.hidden)).encode(errors="surrogateescape")
-        for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
-            git.run("update-index", flag, "-z", "--stdin", stdin=names)
+        show_hidden(git, listing.hidden)
         listing = list_files(git, top)
-    left = stage_all(git, listing, top, limit)
+    left = stage_all(git, listing, top, screen, staged)
     return git.run("write-tree").text, left
+
+
+def show_hidden(git: Git, paths: Collection[str]) -> None:
+    """Take from paths in a private index the flags that tell git not to look at the file."""
+    names = "\0".join(sorted(paths)).encode(errors="surrogateescape")
+    for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
+        git.run("update-index", flag, "-z", "--stdin", stdin=names)

@@ -81,14 +81,15 @@ _CONTENDED = re.compile(rb"\.lock': File exists|could not lock config file|canno
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds that a git command, a push, a wait for a held lock, and the stop of a command may take; and the size
-    in bytes from which a file is kept out of what is pushed.
+    """Seconds that a git command, a push, a wait for a held lock, and the stop of a command may take, and after which a
+    server that did not answer is asked again; and the size in bytes from which a file is kept out of what is pushed.
     """
 
     command: float = 120
     push: float = 300
     lock: float = 10
     stop: float = 5
+    pause: float = 1
     file: int = 50_000_000
 
 

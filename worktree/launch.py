@@ -12,6 +12,7 @@ from worktree.interruption import Interruption
 from worktree.record import RunRecord, read_records
 from worktree.redaction import Redactor
 from worktree.remote import Origin, Remote, pinned_settings
+from worktree.stash import StashEntry, read_stash
 from worktree.survey import Survey, survey
 
 _NO_LIMITS = Limits()
@@ -23,8 +24,8 @@ class Launch:
 
     `directory` is what the user named, `top` the top level of its checkout, `common` the git directory that all
     its worktrees share, `worktrees` the directory that worktrees are made in. `configuration` holds (scope, key,
-    value) in git's order, `refs` each ref's object id. `checked_out` is the branch of that checkout, None when HEAD
-    is detached or has no commit yet.
+    value) in git's order, `refs` each ref's object id, `stash` its entries. `checked_out` is the branch of that
+    checkout, None when HEAD is detached or has no commit yet.
     """
 
     directory: Path
@@ -34,6 +35,7 @@ class Launch:
     git: Git
     configuration: tuple[tuple[str, str, str], ...]
     refs: Mapping[str, str]
+    stash: tuple[StashEntry, ...]
     checked_out: str | None
 
     @classmethod
@@ -73,6 +75,7 @@ class Launch:
             ),
             configuration=read_configuration(here),
             refs={ref: oid for oid, ref in (row[1:].split(" ", 1) for row in listed)},
+            stash=read_stash(common),
             checked_out=heads[0].removeprefix("refs/heads/") if heads else None,
         )
 
@@ -125,7 +128,8 @@ class Launch:
             common=self.common,
             origin=pinned,
             settings=pinned_settings(self.configuration, pinned),
-            object_format=self._value("extensions.objectformat"),
+            object_format=self.value("extensions.objectformat"),
+            pause=self.git.limits.pause,
             known={oid for ref, oid in self.refs.items() if ref.startswith("refs/remotes/origin/")},
         )
 
@@ -170,8 +174,9 @@ class Launch:
         local = "://" not in url and ":" not in url.split("/", 1)[0]
         return str(self.top / url) if local else url
 
-    def _value(self, key: str) -> str | None:
-        return next((value for _, name, value in self.configuration if name == key), None)
+    def value(self, key: str) -> str | None:
+        """Return the value that was configured for a key, given in lower case; None where there is none."""
+        return next((value for _, name, value in reversed(self.configuration) if name == key), None)
 
 
 def _taken(record: RunRecord) -> str:

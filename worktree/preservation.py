@@ -4,50 +4,98 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from worktree.checkout import Checkout
-from worktree.errors import WorktreeError
-from worktree.files import list_files, stage_all
+from worktree.errors import GitError, WorktreeError
+from worktree.files import list_files, stage_all, what_may_be_published
 from worktree.git import IDENTITY
+from worktree.ladder import Rung, choose_rung, climb
 from worktree.record import host_name
-from worktree.rescue import keep_snapshot, publish_snapshot
+from worktree.remote import RefUpdate
+from worktree.rescue import drop_needless, keep, keep_snapshot, name_left, publish, publish_made
+from worktree.snapshot import Snapshot, commit_tree
 from worktree.state import State, read_state
 
 _LONGEST_SUBJECT = 120
 
 
 def preserve(checkout: Checkout, base: str, reason: str) -> None:
-    """Bring what the run made to origin. `checkout` must be a completion view. Raises GitError or OSError."""
+    """Bring what the run made to origin. `checkout` must be a completion view. Raises WorktreeError or OSError."""
     checkout.require_in_place()
     state = read_state(checkout.git, checkout.admin)
-    kept = None if state.is_plain_on(checkout.record.branch) else keep_snapshot(checkout, state)
+    snapshot = None if state.is_plain_on(checkout.record.branch) else keep_snapshot(checkout, state)
     try:
-        marked = _mark(checkout, state, base, reason)
+        commit = _mark(checkout, state, base, reason, snapshot)
     except Exception:
         # A lock that a killed git left behind stops a commit, but no snapshot. The first cause stays the headline.
         with suppress(WorktreeError, OSError):
-            publish_snapshot(checkout, kept or keep_snapshot(checkout, state))
+            publish(checkout, snapshot or keep_snapshot(checkout, state))
         raise
-    if marked:
-        # What origin refuses here is not pushed by another name: it may be the content that it refuses.
-        checkout.push_branch("failure marker")
-    if kept is not None:
-        publish_snapshot(checkout, kept)
+    refused = _push(checkout, commit) if commit else None
+    if refused is None or commit is None:
+        _publish_rest(checkout, state, snapshot)
+        return
+    error = climb(checkout, commit, refused)
+    if choose_rung(refused) is Rung.RESCUE_REF:
+        with suppress(WorktreeError, OSError):
+            _publish_rest(checkout, state, snapshot)
+    raise error from refused
 
 
-def _mark(checkout: Checkout, state: State, base: str, reason: str) -> bool:
-    """Commit everything to the Issue branch; False when nothing was made.
+def _publish_rest(checkout: Checkout, state: State, snapshot: str | None) -> None:
+    if snapshot is not None and not drop_needless(checkout, state, snapshot):
+        publish(checkout, snapshot)
+    publish_made(checkout, state)
 
-    With HEAD elsewhere nothing is aborted, staged or committed, and no ref of anybody's moves: a snapshot has it all.
+
+def _push(checkout: Checkout, commit: str) -> GitError | None:
+    """Push the Issue branch, or a marker that is on no branch here; return the refusal, if it is one."""
+    try:
+        checkout.push("failure marker", RefUpdate(checkout.branch_ref, commit))
+    except GitError as refused:
+        return refused
+    return None
+
+
+def _mark(checkout: Checkout, state: State, base: str, reason: str, snapshot: str | None) -> str | None:
+    """Make the failure marker; return the commit that origin's Issue branch is to have, None when nothing was made.
+
+    With HEAD elsewhere nothing is aborted or staged, and no ref of anybody's moves.
     """
     if state.home != checkout.record.branch:
-        return False
+        taken = checkout.ledger.snapshots[snapshot] if snapshot else None
+        return _mark_elsewhere(checkout, state, base, reason, taken)
     settled = _abort(checkout, state)
-    listing = list_files(checkout.git, checkout.path)
-    left = stage_all(checkout.git, listing, checkout.path, checkout.git.limits.file)
-    checkout.ledger.places.extend(("could not be staged", str(checkout.path / path)) for path in left)
-    if settled.branch != checkout.record.branch or not _made_something(checkout, settled, base):
-        return False
+    _stage(checkout, settled)
+    if settled.branch != checkout.record.branch or not _differs(checkout, settled, base, "--cached"):
+        return None
     _commit_marker(checkout, reason)
-    return True
+    return checkout.tip()
+
+
+def _mark_elsewhere(checkout: Checkout, state: State, base: str, reason: str, snapshot: Snapshot | None) -> str | None:
+    """Put the marker on HEAD's commit, wherever that is, and on a rescue ref.
+
+    Origin's Issue branch gets it as well where that is nothing but a step forward, for it and for the local one; else
+    it gets the local one's new commits.
+    """
+    tip = checkout.refs_now().get(checkout.branch_ref)
+    mine = tip if tip not in checkout.ledger.held else None
+    if snapshot is None or not _differs(checkout, state, base, snapshot.tree):
+        return mine
+    message = marker_message(checkout.git.redact(reason), datetime.now(UTC), host_name())
+    marker = commit_tree(checkout.shared, snapshot.tree, [state.head] if state.head else [], message)
+    if not publish(checkout, keep(checkout, "head", marker)):
+        return mine
+    before = {checkout.record.pinned, tip, checkout.on_origin} - {None}
+    forward = all(checkout.shared.answers("merge-base", "--is-ancestor", str(oid), marker) for oid in before)
+    return marker if forward else mine
+
+
+def _stage(checkout: Checkout, state: State) -> None:
+    """Stage all that may be published and can be staged, and name the rest."""
+    git, top = checkout.git, checkout.path
+    screen = what_may_be_published(git, top, checkout.record.pinned)
+    left = stage_all(git, list_files(git, top), top, screen, state.staged)
+    name_left(checkout, left)
 
 
 def _abort(checkout: Checkout, state: State) -> State:
@@ -57,20 +105,21 @@ def _abort(checkout: Checkout, state: State) -> State:
     return read_state(checkout.git, checkout.admin)
 
 
-def _made_something(checkout: Checkout, state: State, base: str) -> bool:
-    """Compare the index with the last fetched Base branch; whatever git answers but "equal" means changes.
+def _differs(checkout: Checkout, state: State, base: str, what: str) -> bool:
+    """Compare a tree, or the index (`--cached`), with the Base branch; whatever git answers but "equal" means changes.
 
     Unless nothing was made at all, and the Base branch that everybody shares was moved by somebody else's fetch.
     """
-    compared = _diff_index(checkout, f"refs/remotes/origin/{base}")
+    compared = _diff(checkout, f"refs/remotes/origin/{base}", what)
     if compared == 1 and state.head == checkout.record.pinned:
-        return _diff_index(checkout, checkout.record.pinned) != 0
+        return _diff(checkout, checkout.record.pinned, what) != 0
     return compared != 0
 
 
-def _diff_index(checkout: Checkout, commit: str) -> int:
-    flags = ("--cached", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
-    return checkout.git.run("diff", *flags, commit, "--", accept=range(256)).status
+def _diff(checkout: Checkout, commit: str, what: str) -> int:
+    flags = ("--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
+    compared = ("--cached", commit) if what == "--cached" else (commit, what)
+    return checkout.git.run("diff", *flags, *compared, "--", accept=range(256)).status
 
 
 def _commit_marker(checkout: Checkout, reason: str) -> None:

@@ -40,8 +40,14 @@ class Redactor:
             for value in {secret, secret.strip(), *secret.splitlines(), *_strings_in(secret)}:
                 if len(value) >= _SHORTEST_SECRET:
                     forms |= _forms(value)
+        self._forms = frozenset(form.encode(errors="surrogateescape") for form in forms)
         # Longest first, so that no form is cut short by one that it contains.
         self._known = re.compile("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True)) or r"(?!)")
+
+    @property
+    def forms(self) -> frozenset[bytes]:
+        """The forms in which known values are masked, for whoever has to find them in files."""
+        return self._forms
 
     def __call__(self, text: str) -> str:
         """Return `text` with every secret replaced by `***`."""

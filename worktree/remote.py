@@ -3,27 +3,49 @@
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from worktree.configuration import as_environment
-from worktree.errors import GitError
-from worktree.git import Completed, Git
-from worktree.reading import read_regular
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay, wait_exponential
 
+from worktree.configuration import as_environment
+from worktree.errors import GitError, GitTimeoutError, PushRefused
+from worktree.git import Completed, Git
+from worktree.lfs import LfsStore, can_upload, is_lfs_setting
+from worktree.reading import read_regular
+from worktree.refusal import RefusalKind, read_refusal
+
+T = TypeVar("T")
+
+_ATTEMPTS = 4
+_GLANCE = 0.1  # seconds between looks, while waiting, whether a signal has come
 _LONGEST_SHALLOW = 1 << 24  # bytes
-ABSENT = ""  # as RefUpdate.expected: the ref must not exist yet
+_FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+ABSENT = ""  # as RefUpdate.expected: the ref must not exist yet; as RefUpdate.new: it is deleted
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a run pushes to, pinned before any agent starts: a URL, and the token that its host asks for."""
+    """Where a run pushes to, pinned before any agent starts: a URL, and the token that its host asks for.
+
+    `renew` returns the token as it is by now, None when it cannot tell. It is asked before each command and once more
+    after a refusal, so it must be quick; without a token to begin with it is not asked.
+    """
 
     url: str
     token: str | None = field(default=None, repr=False)
+    renew: Callable[[], str | None] | None = field(default=None, repr=False, compare=False)
+
+    def current(self) -> str | None:
+        """Return the token as it is by now."""
+        if self.token is None or self.renew is None:
+            return self.token
+        return self.renew() or self.token
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +74,9 @@ class Remote:
     and thus every agent can write, nor (where there is a token) the user's or the system's configuration has a say
     in where the token goes. `settings` are pinned, see `pinned_settings`; `known` are commits that origin is known
     to hold, so that a fetch asks for no more than what is new.
+
+    What may pass (a server that cannot be reached, or fails) is tried again after `pause` seconds, then after twice as
+    many and so on, a few times and within the deadline of a push.
     """
 
     git: Git
@@ -60,6 +85,7 @@ class Remote:
     settings: tuple[tuple[str, str], ...]
     object_format: str | None
     known: set[str]
+    pause: float = 1.0
 
     @property
     def url(self) -> str:
@@ -72,6 +98,9 @@ class Remote:
 
     def read(self, *refs: str) -> dict[str, str]:
         """Return the object ids that origin holds now at those full ref names (`*` matches any part)."""
+        return self._patiently(lambda: self._look(*refs))
+
+    def _look(self, *refs: str) -> dict[str, str]:
         with self._workplace() as (git, _):
             listed = self._run(git, "ls-remote", "--refs", "--", self.url, *refs).text
         rows = (line.split("\t", 1) for line in listed.splitlines())
@@ -80,13 +109,9 @@ class Remote:
     def fetch(self, *branches: str) -> dict[str, str]:
         """Fetch those branches' commits into the Launch repository's objects; return their ids. Moves no ref."""
         heads = [f"refs/heads/{branch}" for branch in branches]
+        refspecs = [f"+{head}:{head}" for head in heads]
         with self._workplace() as (git, directory):
-            self._run(
-                git,
-                *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
-                *("--", self.url, *(f"+{head}:{head}" for head in heads)),
-                limit=git.limits.push,
-            )
+            self._patiently(lambda: self._run(git, *_FETCH, "--", self.url, *refspecs, limit=git.limits.push))
             fetched = {branch: _read_ref(directory, head) for branch, head in zip(branches, heads, strict=True)}
         self.known.update(fetched.values())
         return fetched
@@ -106,37 +131,108 @@ class Remote:
             raise git.failure(arguments, said)
         return {row[1].partition(":")[2]: git.redact(row[2]) for row in rows}
 
-    def push(self, *updates: RefUpdate) -> None:
+    def push(self, *updates: RefUpdate) -> tuple[str, ...]:
         """Make origin's refs name the given commits, all of them or none, and read them back.
 
         Never by force, without hooks, within the push deadline. A push whose answer was lost counts when origin
-        holds the new ids. Raises GitError with what the server said.
+        holds the new ids. The LFS objects that the commits name are uploaded first; returns the ids of those that
+        could not be, for want of `git-lfs`. To a remote that takes no push from a shallow clone the missing history
+        is fetched, once. Raises PushRefused with what the server said, GitError when it did not take it otherwise.
         """
+        deadline = time.monotonic() + self.git.limits.push
         with self._workplace() as (git, _):
             try:
-                self._run(git, *_push_arguments(self.url, updates), limit=git.limits.push)
-            except GitError as refused:
-                with suppress(GitError):  # the refusal stays the headline
-                    if refused.status and self._holds(updates):
-                        return
-                raise
-        if not self._holds(updates):
-            names = ", ".join(update.ref for update in updates)
+                left = self._patiently(lambda: self._send(git, updates, deadline))
+            except PushRefused as refused:
+                if refused.refusal.kind is not RefusalKind.SHALLOW or not self._deepen(git, deadline):
+                    raise
+                left = self._patiently(lambda: self._send(git, updates, deadline))
+        if not self._holds(updates, self.read):
             raise GitError(
                 ("git", "ls-remote", self.origin.url),
                 self.common,
                 status=0,
-                stderr=f"origin took {names} but does not hold it",
+                stderr=f"origin took {_names(updates)} but does not hold it",
             )
+        return left
 
-    def _holds(self, updates: Sequence[RefUpdate]) -> bool:
-        seen = self.read(*(update.ref for update in updates))
-        return all(seen.get(update.ref) == update.new for update in updates)
+    def _send(self, git: Git, updates: Sequence[RefUpdate], deadline: float) -> tuple[str, ...]:
+        left: tuple[str, ...] = ()
+        try:
+            left = self._upload(git, [update.new for update in updates if update.new != ABSENT], deadline)
+            self._run(git, *_push_arguments(self.url, updates), limit=_rest(deadline))
+        except GitError as error:
+            if not error.status:
+                raise
+            with suppress(GitError):  # the refusal stays the headline
+                if self._holds(updates, self._look):
+                    return left
+            if isinstance(error, GitTimeoutError):
+                raise
+            refusal = read_refusal(error.stdout, error.stderr)
+            raise PushRefused(error, refusal, [update.ref for update in updates]) from error
+        return left
+
+    def _upload(self, git: Git, commits: Sequence[str], deadline: float) -> tuple[str, ...]:
+        """Upload the LFS objects that the commits name and that are here; return the ids where that cannot be done."""
+        store = LfsStore.of(self.common, self.settings)
+        named = store.named_in(git, commits, self.known) if store.exists() else ()
+        if not named or not can_upload(git, self.url):
+            return named
+        for uploading, arguments in store.uploads(git, self.url, named):
+            self._run(uploading, *arguments, limit=_rest(deadline))
+        return ()
+
+    def _deepen(self, git: Git, deadline: float) -> bool:
+        """Fetch the history that a shallow clone lacks; False when that failed.
+
+        Only the workplace's list of where history ends is rewritten: the clone stays as shallow as its owner made it,
+        with objects that it does not mention.
+        """
+        with suppress(GitError):
+            self._run(git, *_FETCH, "--unshallow", "--", self.url, "HEAD", limit=_rest(deadline))
+            return True
+        return False
+
+    def _holds(self, updates: Sequence[RefUpdate], read: Callable[..., dict[str, str]]) -> bool:
+        seen = read(*(update.ref for update in updates))
+        return all(seen.get(update.ref, ABSENT) == update.new for update in updates)
+
+    def _patiently(self, action: Callable[[], T]) -> T:
+        """Do something, and do it again when what failed may pass. A recorded interruption ends it, see `Git`."""
+        retrying = Retrying(
+            retry=retry_if_exception(_may_pass),
+            stop=stop_after_attempt(_ATTEMPTS) | stop_before_delay(self.git.limits.push),
+            wait=wait_exponential(multiplier=self.pause),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return retrying(action)
+
+    def _sleep(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and (self.git.finishing or not self.git.interruption.recorded):
+            time.sleep(min(left, _GLANCE))
 
     def _run(self, git: Git, *arguments: str, limit: float | None = None, accept: Collection[int] = (0,)) -> Completed:
-        if self.origin.token is None:
+        """Run a command with the token as it is by now, and again when it was refused and is another one by then."""
+        token = self.origin.current()
+        try:
+            return self._run_with(token, git, arguments, limit, accept)
+        except GitError as error:
+            if read_refusal(error.stdout, error.stderr).kind is not RefusalKind.UNAUTHORIZED:
+                raise
+            renewed = self.origin.current()
+            if renewed == token:
+                raise
+            return self._run_with(renewed, git, arguments, limit, accept)
+
+    def _run_with(
+        self, token: str | None, git: Git, arguments: Sequence[str], limit: float | None, accept: Collection[int]
+    ) -> Completed:
+        if token is None:
             return git.within(**as_environment(self.settings)).run(*arguments, limit=limit, accept=accept)
-        with _offered(self.origin.token) as source:
+        with _offered(token) as source:
             settings = [*self.settings, *_credential_settings(self.url, source)]
             shielded = git.within(
                 **as_environment(settings), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull
@@ -172,7 +268,8 @@ def pinned_settings(configuration: Sequence[tuple[str, str, str]], origin: Origi
 
     With a token the files are not read at all, so how to reach the server (proxies, certificates) is carried over
     from the user's and the system's; headers and cookies are not, they may be credentials for somebody else.
-    Without one the user's files are read as ever and only the clone's own transport settings need carrying.
+    Without one the user's files are read as ever and only the clone's own transport settings need carrying. Where
+    LFS objects are kept goes with both; the credential is for origin's host only.
     """
     return tuple((key, value) for scope, key, value in configuration if _carried(scope, key, origin.token is not None))
 
@@ -180,8 +277,24 @@ def pinned_settings(configuration: Sequence[tuple[str, str, str]], origin: Origi
 def _carried(scope: str, key: str, shielded: bool) -> bool:  # noqa: FBT001 - a fact, not a flag
     if shielded:
         other = key.endswith(("extraheader", "cookiefile"))
-        return scope in ("system", "global") and key.startswith("http.") and not other
-    return scope in ("local", "worktree") and key.startswith(("http.", "credential.", "ssh.", "core.sshcommand"))
+        return is_lfs_setting(key) or (scope in ("system", "global") and key.startswith("http.") and not other)
+    own = key.startswith(("http.", "credential.", "ssh.", "core.sshcommand")) or is_lfs_setting(key)
+    return scope in ("local", "worktree") and own
+
+
+def _may_pass(error: BaseException) -> bool:
+    # One that was stopped at its deadline has had its time.
+    if not isinstance(error, GitError) or isinstance(error, GitTimeoutError):
+        return False
+    return read_refusal(error.stdout, error.stderr).kind is RefusalKind.TRANSIENT
+
+
+def _rest(deadline: float) -> float:
+    return max(deadline - time.monotonic(), _GLANCE)
+
+
+def _names(updates: Sequence[RefUpdate]) -> str:
+    return ", ".join(update.ref for update in updates)
 
 
 def _push_arguments(url: str, updates: Sequence[RefUpdate]) -> list[str]:

@@ -1,49 +1,135 @@
-"""What the Issue branch cannot carry."""
+"""Rescue refs: what the Issue branch cannot carry, on origin, or here where it may not go there."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from worktree.checkout import Checkout
 from worktree.errors import PrivateWorkError
+from worktree.made import named_commits, stashed, tips
 from worktree.record import read_records
 from worktree.remote import ABSENT, RefUpdate
-from worktree.snapshot import take_snapshot
+from worktree.screening import screen_commits, shown
+from worktree.snapshot import commit_tree, take_snapshot
 from worktree.state import State
-
-
-def rescue_ref(checkout: Checkout, name: str) -> str:
-    """Return the full name of one of the run's rescue refs."""
-    return f"refs/nightkeep/rescue/{checkout.record.run_id}/{name}"
 
 
 def keep_snapshot(checkout: Checkout, state: State) -> str:
     """Snapshot the worktree into a local rescue ref; return the ref's name."""
-    ledger = checkout.ledger
-    number = len(ledger.published) + len(ledger.unpublished) + 1
-    ref = rescue_ref(checkout, "snapshot" if number == 1 else f"snapshot-{number}")
     subject = f"nightkeep: snapshot of {checkout.record.branch}"
-    snapshot = take_snapshot(checkout.git, checkout.admin, checkout.path, checkout.directory.path, state, subject)
-    create_ref(checkout, ref, snapshot.commit)
-    ledger.unpublished[ref] = snapshot
+    before = checkout.record.pinned
+    snapshot = take_snapshot(
+        checkout.git, checkout.admin, checkout.path, checkout.directory.path, state, subject, before
+    )
+    ref = keep(checkout, "snapshot", snapshot.commit)
+    checkout.ledger.snapshots[ref] = snapshot
+    name_left(checkout, snapshot.left)
     return ref
 
 
-def publish_snapshot(checkout: Checkout, ref: str) -> bool:
-    """Push a kept snapshot to the rescue ref of the same name on origin, which must not exist there.
+def name_left(checkout: Checkout, left: Mapping[str, str]) -> None:
+    """Name the paths that a commit of ours left out, each with why."""
+    for path, why in left.items():
+        place = ("left out of the commit", f"{checkout.path}/{shown(path, checkout.git.redact)}: {why}")
+        if place not in checkout.ledger.places:
+            checkout.ledger.places.append(place)
 
-    Not pushed is what would carry a commit along that was the person's alone; then the local ref keeps it, and
-    the answer is False.
-    """
-    snapshot = checkout.ledger.unpublished[ref]
-    try:
-        checkout.push("snapshot", RefUpdate(ref, snapshot.commit, ABSENT))
-    except PrivateWorkError:
+
+def drop_needless(checkout: Checkout, state: State, ref: str) -> bool:
+    """Drop a kept snapshot that was taken only because HEAD was elsewhere, and that has what HEAD has."""
+    snapshot = checkout.ledger.snapshots[ref]
+    if state.operation or state.unmerged or state.index_only or not state.head:
         return False
-    checkout.ledger.published.append(checkout.ledger.unpublished.pop(ref))
+    if checkout.shared.run("rev-parse", "--verify", f"{state.head}^{{tree}}").text != snapshot.tree:
+        return False
     checkout.shared.run("update-ref", "-d", ref, snapshot.commit)
+    del checkout.ledger.snapshots[ref], checkout.ledger.local[ref]
     return True
 
 
-def create_ref(checkout: Checkout, ref: str, commit: str) -> None:
-    """Make a local ref that must not exist yet."""
-    checkout.shared.run("update-ref", "-m", f"nightkeep {checkout.record.run_id}", ref, commit, "0" * len(commit))
+def keep(checkout: Checkout, name: str, commit: str) -> str:
+    """Give `commit` a local rescue ref of that name, numbered from the second on; return the ref."""
+    ledger = checkout.ledger
+    stem = f"refs/nightkeep/rescue/{checkout.record.run_id}/{name}"
+    taken = {ref for ref in (*ledger.local, *ledger.refs) if ref == stem or ref.startswith(f"{stem}-")}
+    ref = stem if not taken else f"{stem}-{len(taken) + 1}"
+    _create_ref(checkout, ref, commit)
+    ledger.local[ref] = commit
+    return ref
+
+
+def publish(checkout: Checkout, ref: str) -> bool:
+    """Push a local rescue ref to the ref of the same name on origin, which must not exist there.
+
+    False when it stays here, named, because it would carry a commit along that was the person's alone, or something
+    that looks like a secret. Raises GitError when origin does not take it.
+    """
+    commit = checkout.ledger.local[ref]
+    found = screen_commits(checkout.shared, [commit], checkout.ledger.held, checkout.record.pinned)
+    if found:
+        held_back = ", ".join(f"{place} ({rule})" for place, rule in sorted(found.items()))
+        checkout.ledger.places.append(("not pushed", f"{ref}, because of what looks like a secret in {held_back}"))
+        return False
+    try:
+        checkout.push(ref.rsplit("/", 1)[1].partition("-")[0], RefUpdate(ref, commit, ABSENT))
+    except PrivateWorkError as error:
+        checkout.ledger.places.append(("not pushed", str(error)))
+        return False
+    del checkout.ledger.local[ref]
+    checkout.shared.run("update-ref", "-d", ref, commit)
+    return True
+
+
+def publish_made(checkout: Checkout, state: State) -> None:
+    """Bring what the run made, and origin does not hold, to origin: commits that HEAD left behind, its stash entries.
+
+    Not what was reachable when the run began: that is the person's.
+    """
+    named = named_commits(checkout, state)
+    theirs = {*checkout.refs.values(), *checkout.stashes, *checkout.ledger.held}
+    ends = tips(checkout.shared, named - theirs, theirs) if named - theirs else []
+    ends += stashed(checkout, named - theirs)
+    if ends and publish(checkout, keep(checkout, "made", _join(checkout, ends))):
+        checkout.ledger.held |= set(ends)
+
+
+def harden(checkout: Checkout, state: State) -> None:
+    """Make local refs, and the objects behind them, survive a loss of power: for all that only they will hold.
+
+    That is what the run made, as far as origin was not seen to hold it, and each rescue ref that stayed here.
+    """
+    _keep_rest(checkout, state)
+    local = set(checkout.ledger.local.values())
+    if not local:
+        return
+    pack = Path(checkout.remote.common, "objects", "pack", "pack")
+    lines = [*sorted(local), *(f"^{oid}" for oid in sorted(checkout.ledger.held))]
+    asked = ("\n".join(lines) + "\n").encode()
+    checkout.shared.run("pack-objects", "--quiet", "--revs", "--delta-base-offset", str(pack), stdin=asked)
+
+
+def _keep_rest(checkout: Checkout, state: State) -> None:
+    named = named_commits(checkout, state) - checkout.ledger.held
+    if not named:
+        return
+    now = checkout.refs_now()
+    theirs = {now[ref] for ref in checkout.refs.keys() & now.keys() if ref != checkout.branch_ref}
+    rest = tips(checkout.shared, named, {*theirs, *checkout.ledger.held, *checkout.ledger.local.values()})
+    if rest:
+        keep(checkout, "made", _join(checkout, rest))
+
+
+def _join(checkout: Checkout, commits: Iterable[str]) -> str:
+    """Make one commit with all of those as parents."""
+    first, *others = commits
+    message = f"nightkeep: made on {checkout.record.branch}, and on no branch that goes to origin\n"
+    return commit_tree(checkout.shared, f"{first}^{{tree}}", [first, *others], message)
+
+
+def _create_ref(checkout: Checkout, ref: str, commit: str) -> None:
+    """Make a local ref that must not exist yet, durably."""
+    reason = f"nightkeep {checkout.record.run_id}"
+    sync = ("-c", "core.fsync=all")
+    checkout.shared.run(*sync, "update-ref", "-m", reason, ref, commit, "0" * len(commit))
 
 
 def made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
@@ -56,8 +142,9 @@ def made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
     seen = checkout.ledger.refs_seen or checkout.refs_now()
     others = {f"refs/heads/{record.branch}" for record in read_records(checkout.remote.common)}
     known = others | {checkout.branch_ref} | (checkout.refs.keys() - {"refs/stash"})
-    safe = checkout.ledger.held | {checkout.refs.get("refs/stash")}
+    safe = checkout.ledger.held | checkout.stashes | {checkout.refs.get("refs/stash")}
     passed = ("refs/remotes/", "refs/nightkeep/", "refs/tags/")
-    return [
+    new = [
         (ref, oid) for ref, oid in seen.items() if ref not in known and oid not in safe and not ref.startswith(passed)
     ]
+    return [(ref, oid) for ref, oid in new if tips(checkout.shared, [oid], checkout.ledger.held)]

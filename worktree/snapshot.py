@@ -1,37 +1,45 @@
 """A snapshot: everything in a worktree as one commit, made without touching anything."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from worktree.files import private_index, write_complete_tree
+from worktree.files import private_index, what_may_be_published, write_complete_tree
 from worktree.git import IDENTITY, Git
 from worktree.state import State
+
+_INDEX = "nightkeep: the index at the time of the snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A commit whose tree is the working files, and the paths that could not be put into it."""
+    """A commit whose tree is the working files; `left` are the paths that are not in it, each with why.
+
+    `index_tree` is the index's tree where that was put into a commit of its own, a parent.
+    """
 
     commit: str
     tree: str
-    left: tuple[str, ...]
+    index_tree: str | None
+    left: Mapping[str, str]
 
 
-def take_snapshot(git: Git, admin: Path, top: Path, scratch: Path, state: State, subject: str) -> Snapshot:
+def take_snapshot(git: Git, admin: Path, top: Path, scratch: Path, state: State, subject: str, before: str) -> Snapshot:
     """Make a commit of the working files, conflict markers and all, in the shape of a stash.
 
     Its parents are HEAD, a commit of the index where that differs, and what the unfinished operation brought in.
-    Works while the index is locked; moves no ref.
+    Works while the index is locked; moves no ref. `before` is as in `what_may_be_published`.
     """
-    index_commit = None
+    index_tree = index_commit = None
     if state.index_only or state.operation:
         with private_index(git, admin, scratch) as private:
-            index_commit = _index_commit(private, state)
+            index_tree = _index_tree(private, state)
+            index_commit = commit_tree(private, index_tree, [state.head] if state.head else [], _INDEX)
     with private_index(git, admin, scratch) as private:
-        tree, left = write_complete_tree(private, top, git.limits.file)
+        tree, left = write_complete_tree(private, top, what_may_be_published(git, top, before), state.staged)
     parents = list(dict.fromkeys(commit for commit in (state.head, index_commit, *state.other_heads) if commit))
     commit = commit_tree(git, tree, parents, _message(subject, state))
-    return Snapshot(commit, tree, tuple(left))
+    return Snapshot(commit, tree, index_tree, left)
 
 
 def commit_tree(git: Git, tree: str, parents: list[str], message: str) -> str:
@@ -43,15 +51,12 @@ def commit_tree(git: Git, tree: str, parents: list[str], message: str) -> str:
     return made.text
 
 
-def _index_commit(private: Git, state: State) -> str:
+def _index_tree(private: Git, state: State) -> str:
     if state.unmerged:
         # An index with conflicts has no tree. Their sides are in commits; what is staged beside them may be nowhere.
         names = "\0".join(state.unmerged).encode(errors="surrogateescape")
         private.run("update-index", "--force-remove", "-z", "--stdin", stdin=names)
-    tree = private.run("write-tree").text
-    return commit_tree(
-        private, tree, [state.head] if state.head else [], "nightkeep: the index at the time of the snapshot"
-    )
+    return private.run("write-tree").text
 
 
 def _message(subject: str, state: State) -> str:

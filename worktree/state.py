@@ -21,14 +21,25 @@ class Operation(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What `git status` says. `rows` hold a code and a path: git's two letters for the index and the file, each a dot
+    where nothing changed; or `u` unmerged, `?` untracked, `!` ignored.
+    """
+
+    head: str | None
+    branch: str | None
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """A worktree at one moment.
 
     `head` is the commit at HEAD, None before the first; `branch` is the branch HEAD is on, None when detached;
     `home` is the same, or the branch that an unfinished rebase took HEAD from and that its abort moves.
-    `unmerged` are the paths with unresolved conflicts. `index_only` says that the index holds content that is
-    neither in HEAD nor in the files. `other_heads` are the commits that the unfinished operation brought in, its
-    autostash among them.
+    `unmerged` are the paths with unresolved conflicts, `staged` those whose index entry differs from HEAD.
+    `index_only` says that the index holds content that is neither in HEAD nor in the files. `other_heads` are the
+    commits that the unfinished operation brought in, its autostash among them.
     """
 
     head: str | None
@@ -36,6 +47,7 @@ class State:
     home: str | None
     operation: Operation | None
     unmerged: tuple[str, ...]
+    staged: frozenset[str]
     index_only: bool
     other_heads: tuple[str, ...]
 
@@ -57,31 +69,50 @@ def why_unsettled(state: State, branch: str) -> str | None:
 
 def read_state(git: Git, admin: Path) -> State:
     """Read the state of the worktree whose git directory is `admin`."""
-    rows, headers = _ask(git)
-    head, named = headers["branch.oid"], headers["branch.head"]
-    branch = None if named == "(detached)" else named
+    # Untracked files are not asked for, they cannot be lost by staging.
+    return state_of(read_status(git, "--untracked-files=no"), admin)
+
+
+def state_of(status: Status, admin: Path) -> State:
+    """Return what a status and the git directory `admin` say together."""
     return State(
-        head=None if head == "(initial)" else head,
-        branch=branch,
-        home=_rebased_branch(admin) or branch,
+        head=status.head,
+        branch=status.branch,
+        home=_rebased_branch(admin) or status.branch,
         operation=_operation(admin),
-        unmerged=tuple(row.split(" ", 10)[10] for row in rows if row.startswith("u ")),
-        index_only=any(row.startswith("1 ") and "." not in row[2:4] for row in rows),
+        unmerged=tuple(path for code, path in status.rows if code == "u"),
+        staged=frozenset(path for code, path in status.rows if len(code) == 2 and code[0] != "."),
+        index_only=any(len(code) == 2 and "." not in code for code, _ in status.rows),
         other_heads=_other_heads(admin),
     )
 
 
-def _ask(git: Git) -> tuple[list[str], dict[str, str]]:
-    # `--no-renames` keeps one path an entry; untracked files are not asked for, they cannot be lost by staging.
-    question = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=no", "--no-renames")
+def read_status(git: Git, *options: str) -> Status:
+    """Ask git for the status of a worktree."""
+    # `--no-renames` keeps one path an entry.
+    question = ("status", "--porcelain=v2", "--branch", "-z", "--no-renames", *options)
     for _ in range(_ATTEMPTS):
         answer = git.run(*question)
-        rows = answer.fields
-        headers = dict(row[2:].split(" ", 1) for row in rows if row.startswith("# "))
+        headers = dict(row[2:].split(" ", 1) for row in answer.fields if row.startswith("# "))
         if headers.keys() >= {"branch.oid", "branch.head"}:
-            return rows, headers
+            head, branch = headers["branch.oid"], headers["branch.head"]
+            return Status(
+                head=None if head == "(initial)" else head,
+                branch=None if branch == "(detached)" else branch,
+                rows=tuple(_row(row) for row in answer.fields if not row.startswith("# ")),
+            )
     # A process that git was made to start (by a filter) takes answers out of the pipe. Each attempt stops it first.
     raise git.failure(question, answer)
+
+
+def _row(line: str) -> tuple[str, str]:
+    match line[0]:
+        case "1":
+            return line[2:4], line.split(" ", 8)[8]
+        case "u":
+            return "u", line.split(" ", 10)[10]
+        case _:
+            return line[0], line[2:]
 
 
 def _operation(admin: Path) -> Operation | None:

@@ -8,16 +8,17 @@ from typing import Self
 
 from worktree.acquisition import acquire_existing, acquire_new
 from worktree.checkout import Checkout, Ledger
-from worktree.cleanup import Cleaned, clean_up, read_head
+from worktree.cleanup import EMPTY, Cleaned, clean_up, read_head
 from worktree.ending import Ending, Preserved
 from worktree.errors import PreservationError, UnsettledError, WorktreeError
-from worktree.files import Listing, list_files, stage_all
+from worktree.files import Listing, everything_up_to, list_files, stage_all
 from worktree.git import IDENTITY
+from worktree.inclusion import Included
 from worktree.interruption import Interruption
 from worktree.launch import Launch
 from worktree.preservation import preserve
 from worktree.remote import Fence, Origin
-from worktree.rescue import keep_snapshot, made_elsewhere, publish_snapshot
+from worktree.rescue import keep_snapshot, made_elsewhere, publish
 from worktree.state import read_state, why_unsettled
 
 
@@ -134,6 +135,11 @@ class Worktree:
         """The git filters that appeared, or were changed, during the run and were therefore not run."""
         return self._checkout.ledger.filters
 
+    @property
+    def included(self) -> Included:
+        """What was copied in from the Launch directory for the task, by its `.worktreeinclude`."""
+        return self._checkout.included
+
     def head(self) -> str:
         """Return the commit at HEAD. Raises GitError, or Interrupted."""
         return self._checkout.git.run("rev-parse", "--verify", "HEAD").text
@@ -167,7 +173,7 @@ class Worktree:
         left = sorted(listing.changed | listing.untracked)
         commits = rule is CommitRule.ALL or (rule is CommitRule.AUTO and state.head == self._settled)
         if state.index_only or (left and not commits):
-            publish_snapshot(checkout, keep_snapshot(checkout, state))
+            publish(checkout, keep_snapshot(checkout, state))
         if commits:
             left = self._commit_everything(listing, subject)
         # After a commit of ours the push that follows tells what it was.
@@ -176,7 +182,7 @@ class Worktree:
 
     def _commit_everything(self, listing: Listing, subject: str) -> list[str]:
         git = self._checkout.git
-        left = stage_all(git, listing, self.path, git.limits.file)
+        left = sorted(stage_all(git, listing, self.path, everything_up_to(self.path, git.limits.file)))
         if not git.answers("diff-index", "--cached", "--quiet", "HEAD", "--"):
             message = git.redact(subject).encode(errors="surrogateescape")
             flags = ("--quiet", "--no-verify", "--cleanup=whitespace", "--file=-")
@@ -218,13 +224,14 @@ class Worktree:
             places.append(("worktree", str(self.path)))
         self._ending = Ending(
             kept=cleaned.retained is not None,
-            why=cleaned.retained or "everything in it is on origin",
+            why=cleaned.retained or _why_gone(cleaned, checkout),
             path=self.path,
             branch=self.branch,
             head=cleaned.head,
             places=tuple(places),
             refs=dict(ledger.refs),
             preserved=_preserved(cleaned, ledger, elsewhere),
+            rescued=cleaned.store,
         )
 
 
@@ -236,7 +243,13 @@ def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
     return [("made during the run", f"{ref} at {oid} in {checkout.remote.common}") for ref, oid in found]
 
 
+def _why_gone(cleaned: Cleaned, checkout: Checkout) -> str:
+    if cleaned.rows or checkout.ledger.local:
+        return "everything in it is on origin or kept on this machine"
+    return "everything in it is on origin"
+
+
 def _preserved(cleaned: Cleaned, ledger: Ledger, elsewhere: list[tuple[str, str]]) -> Preserved:
-    if cleaned.retained is not None or ledger.unpublished or elsewhere:
+    if cleaned.retained is not None or ledger.local or elsewhere or any(row.why != EMPTY for row in cleaned.rows):
         return Preserved.MACHINE
     return Preserved.ORIGIN if ledger.refs else Preserved.NOTHING_MADE

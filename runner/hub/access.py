@@ -69,6 +69,14 @@ class Door:
                 secret.encode(): _visitor(place, token) for place, (secret, token) in enumerate(tokens.items(), start=1)
             }
 
+    def revoke(self, token: str) -> None:
+        """Know that token no more. Raises KeyError for one that was not known."""
+        if self._visitors is None:
+            raise KeyError("every token is taken here")
+        # Another dictionary: a request that is being answered looks through the one that it has.
+        self._visitors = dict(self._visitors)
+        del self._visitors[token.encode()]
+
     def visitor(self, authorization: str) -> Visitor | None:
         """Return who sends the header `authorization`, or None when nobody that we know does."""
         token = _token(authorization).encode()

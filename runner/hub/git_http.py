@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from runner.hub.access import Permission, Visitor
 from runner.hub.bare import CONFIGURATION, environment
+from runner.hub.lfs import checking_hooks
 from runner.hub.site import Site
 from runner.hub.store import Repository
 
@@ -70,14 +71,16 @@ class _Service:
         kind = "advertisement" if advertise else "result"
         prelude = _packet(f"# service={service}\n") + b"0000" if advertise else b""
         words = ["--http-backend-info-refs"] if advertise else []
-        process = await _start(service, words, repository, visitor, request.headers.get("git-protocol", ""))
-        with self._site.children.running(process.pid):
-            feeding = asyncio.create_task(_feed(process, request))
-            try:
-                await _answer(send, f"application/x-{service}-{kind}", prelude, process)
-            finally:
-                feeding.cancel()
-                await _end(process)
+        with checking_hooks(repository) as options:
+            words = [*options, service.removeprefix("git-"), "--stateless-rpc", *words]
+            process = await _start(words, repository, visitor, request.headers.get("git-protocol", ""))
+            with self._site.children.running(process.pid):
+                feeding = asyncio.create_task(_feed(process, request))
+                try:
+                    await _answer(send, f"application/x-{service}-{kind}", prelude, process)
+                finally:
+                    feeding.cancel()
+                    await _end(process)
 
 
 def _refusal(visitor: Visitor | None, repository: Repository | None, service: str) -> Response | None:
@@ -100,13 +103,13 @@ def _not_found() -> Response:
 
 
 async def _start(
-    service: str, words: list[str], repository: Repository, visitor: Visitor, protocol: str
+    words: list[str], repository: Repository, visitor: Visitor, protocol: str
 ) -> asyncio.subprocess.Process:
     address = f"{visitor.login}@users.noreply.github.com"
     own = {"REMOTE_USER": visitor.login, "GIT_COMMITTER_NAME": visitor.login, "GIT_COMMITTER_EMAIL": address}
     if protocol:
         own["GIT_PROTOCOL"] = protocol
-    command = [*CONFIGURATION, *_SERVED, service.removeprefix("git-"), "--stateless-rpc", *words]
+    command = [*CONFIGURATION, *_SERVED, *words]
     return await asyncio.create_subprocess_exec(
         *("git", *command, str(repository.path)),
         stdin=asyncio.subprocess.PIPE,

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
 
-from runner.hub.access import Permission, Token
+from runner.hub.access import Door, Permission, Token
 from runner.hub.drills import Drill, Drills, Trouble
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Hub:
         self.url = ""
         self.requests: list[tuple[str, str]] = []
         """Method and path of every API request so far, drilled ones too; git and the pages are not in it."""
+        self._door: Door
         self.facts: Facts
         """What can be told to a hub that is being served: archived, renamed, transferred, without drafts."""
 
@@ -73,6 +74,10 @@ class Hub:
         API request must have.
         """
         return self._drills.add(method, path, trouble, times=times, contains=contains)
+
+    def revoke(self, token: str) -> None:
+        """Answer whoever comes with this token 401 from now on; for a hub that is served and was given `tokens`."""
+        self._door.revoke(token)
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -87,7 +92,6 @@ class Hub:
 
     def _start(self, stack: ExitStack) -> None:
         # Not at the top: `import runner.hub` must not load a web framework.
-        from runner.hub.access import Door
         from runner.hub.application import application
         from runner.hub.facts import Facts
         from runner.hub.site import Site
@@ -100,11 +104,12 @@ class Hub:
         listener = stack.enter_context(_listener(self._port))
         self.url = f"http://{_HOST}:{listener.getsockname()[1]}"
         self.facts = Facts(store)
+        self._door = Door(self._tokens)
         site = Site(
             url=self.url,
             root=self._root,
             store=store,
-            door=Door(self._tokens),
+            door=self._door,
             requests=self.requests,
             drills=self._drills,
             observe=self._observe,

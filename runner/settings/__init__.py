@@ -5,6 +5,7 @@ from runner.settings.model import PromptReplacement, Settings
 from runner.settings.places import SettingsError
 from runner.settings.schema import settings_schema
 from runner.settings.show import show
+from runner.settings.sources import home_relative
 from runner.settings.trust import entry_for, is_repository, is_trusted
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "SettingsError",
     "entry_for",
     "file_problems",
+    "home_relative",
     "is_repository",
     "is_trusted",
     "load_settings",

@@ -10,6 +10,7 @@ from runner.settings.keys import keys, unknown_key
 from runner.settings.model import Scope, Settings
 from runner.settings.places import KeyPath, Problem, dotted
 from runner.settings.sources import Source
+from runner.settings.values import EMPTY
 from worktree import Redactor
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def _invalid(source: Source) -> Iterator[Problem]:
             path = details["loc"]
             if path[0] == "prompt":  # a union: pydantic also names the member that it tried
                 path = path[:1] + path[2:]
-            yield Problem(source.place(path), _sentence(path, details))
+            remedy = f"; {source.omission}" if details["type"] == EMPTY else ""
+            yield Problem(source.place(path), _sentence(path, details) + remedy)
 
 
 def _sentence(path: KeyPath, details: "ErrorDetails") -> str:

@@ -16,11 +16,17 @@ REPOSITORY_FILE = ".github/nightkeep.yml"
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """The settings, where each key's value (`limits.session`) was written, and what the user should know."""
+    """The settings, where each key's value (`limits.session`) was written, and what the user should know.
+
+    `agent_is_repositorys` says whether the repository's file named the agent. `trust` says how to have a repository's
+    file that was ignored count, when that file names an agent; "" otherwise.
+    """
 
     settings: Settings
     origins: Mapping[str, str]
-    notices: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+    agent_is_repositorys: bool = False
+    trust: str = ""
 
 
 def load_settings(
@@ -44,18 +50,25 @@ def load_settings(
     repository_file = f"{REPOSITORY_FILE} on {base}"
     user_name = home_relative(user_file)
     sources = [user_source(user_file, user_name), environment_source(environment), flag_source(flags)]
-    notices = []
     if repository_text is not None and trusted:
         sources.insert(0, file_source(repository_text, repository_file, is_repositorys=True))
-    elif repository_text is not None:
-        notices.append(
-            f"{repository_file} is ignored, because this machine does not trust {repository_name}; "
-            f'to use it, add "{repository_name}" to trusted-repositories in {user_name}'
-        )
     problems = [problem for source in sources for problem in check(source, user_name)]
     if problems:
         raise SettingsError(problems)
-    return _merged(sources, tuple(notices))
+    loaded = _merged(sources)
+    if repository_text is None or trusted:
+        return loaded
+    remedy = f'add "{repository_name}" to trusted-repositories in {user_name}, {_trusting(loaded, repository_name)}'
+    notice = f"{repository_file} is ignored, because this machine does not trust {repository_name}; to use it, {remedy}"
+    names_agent = file_source(repository_text, repository_file).values.get("agent") is not None
+    return replace(loaded, notices=(notice,), trust=remedy if names_agent else "")
+
+
+def _trusting(loaded: LoadedSettings, repository_name: str) -> str:
+    """Return the line that trusts one more repository."""
+    names = [*loaded.settings.trusted_repositories, repository_name]
+    quoted = (f'"{name}"' if ":" in name else name for name in names)
+    return f"as in: trusted-repositories: [{', '.join(quoted)}]"
 
 
 def file_problems(file: Path, user_file: Path) -> tuple[str, ...]:
@@ -70,23 +83,24 @@ def file_problems(file: Path, user_file: Path) -> tuple[str, ...]:
     if problems := check(source, home_relative(user_file)):
         return SettingsError(problems).problems
     try:
-        _merged([source], ())
+        _merged([source])
     except SettingsError as error:
         return error.problems
     return ()
 
 
-def _merged(sources: list[Source], notices: tuple[str, ...]) -> LoadedSettings:
-    given: dict[KeyPath, tuple[object, Place]] = {}
+def _merged(sources: list[Source]) -> LoadedSettings:
+    given: dict[KeyPath, tuple[object, Source]] = {}
     for source in sources:
-        given |= {path: (value, source.place(path)) for path, value in _given(source.values, ())}
+        given |= {path: (value, source) for path, value in _given(source.values, ())}
     settings = Settings.model_validate(_nested({path: value for path, (value, _) in given.items()}))
-    places = {path: place for path, (_, place) in given.items()}
+    places = {path: source.place(path) for path, (_, source) in given.items()}
     contradiction = _contradiction(settings, places)
     if contradiction:
         raise SettingsError([contradiction])
     origins = {dotted(path): str(places.get(path, "default")) for path in keys()}
-    return LoadedSettings(settings, origins, notices)
+    _, agent_source = given.get(("agent",), (None, Source()))
+    return LoadedSettings(settings, origins, agent_is_repositorys=agent_source.is_repositorys)
 
 
 def _given(values: Mapping[str, object], path: KeyPath) -> Iterator[tuple[KeyPath, object]]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from runner.settings.values import AbsolutePath, Command, Duration, Label, Repository, Size, Text
+from runner.settings.values import AbsolutePath, Command, Days, Duration, Label, Repository, Size, Text
 
 SCOPE = "x-nightkeep-scope"
 
@@ -88,6 +88,7 @@ class LimitSettings(Section):
     git: Duration = _key("2m", "How long a git command may take.")
     push: Duration = _key("5m", "How long a push may take.")
     stop_grace: Duration = _key("10s", "How long each signal of the stop sequence has before the next one is sent.")
+    token_command: Duration = _key("30s", "How long token-command may take.", Scope.MACHINE)
 
 
 class LabelSettings(Section):
@@ -113,11 +114,23 @@ class WorktreeSettings(Section):
     )
 
 
+class RescueSettings(Section):
+    """How long, and how much, is kept of what runs left behind; nightkeep gc deletes what is beyond that."""
+
+    keep_days: Days = _key(
+        30, "How many days what a run left in the rescue store, or in rescue refs, is kept.", Scope.MACHINE
+    )
+    max_size: Size = _key("10GB", "How large the rescue store of a clone may become.", Scope.MACHINE)
+
+
 class Settings(Section):
     """Nightkeep's configuration: .github/nightkeep.yml on the Base branch, and the user's config.yml."""
 
     agent: Command | None = _key(
-        None, "The agent's command: split as a shell would, run without one; the prompt comes on standard input."
+        None,
+        "The agent's command: split as a shell would, run without one; the prompt comes on standard input. A relative "
+        "path of its program is one in the repository when it stands in the repository's file; elsewhere it is looked "
+        "up from where the command was typed.",
     )
     prompt: Prompt | None = _key(None, "Text that is added to the built-in prompt, or {replace: text} in its place.")
     setup: Command | None = _key(None, "A command that is run in the worktree before the agent, without a shell.")
@@ -133,4 +146,15 @@ class Settings(Section):
     )
     logs: LogSettings = Field(default_factory=LogSettings)
     worktrees: WorktreeSettings = Field(default_factory=WorktreeSettings)
-    token_file: AbsolutePath | None = _key(None, "A file that holds the token for GitHub.", Scope.MACHINE)
+    rescue: RescueSettings = Field(default_factory=RescueSettings)
+    token_file: AbsolutePath | None = _key(
+        None,
+        "A file that holds the token for GitHub. It is read anew before a push and when GitHub refuses the token.",
+        Scope.MACHINE,
+    )
+    token_command: Command | None = _key(
+        None,
+        "A command that prints the token for GitHub, run without a shell where there is no token-file; it is run again "
+        "before a push and when GitHub refuses the token.",
+        Scope.MACHINE,
+    )

@@ -29,10 +29,14 @@ RESERVED = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class Source:
-    """What one source gives: values nested as in a file, where each key was written, and what is wrong already."""
+    """What one source gives: values nested as in a file, where each key was written, and what is wrong already.
+
+    `omission` says how nothing is said about a key in it.
+    """
 
     name: str = ""
     is_repositorys: bool = False
+    omission: str = "leave the key out, or write null"
     values: dict[str, Any] = field(default_factory=dict)
     places: dict[KeyPath, Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -97,7 +101,7 @@ def environment_source(environment: Mapping[str, str]) -> Source:
 
 def flag_source(flags: Mapping[str, object]) -> Source:
     """Return what flags give, by dotted key; None stands for a flag that was not given."""
-    source = Source()
+    source = Source(omission="leave the flag out, or give it a value")
     for name, value in flags.items():
         path = tuple(name.split("."))
         key = keys().get(path)

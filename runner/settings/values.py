@@ -7,15 +7,33 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from runner.settings.trust import is_repository
+
+EMPTY = "empty"
+"""The type of the error for text that is empty: what to do about it depends on where it stands."""
 
 _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) *([A-Za-z]*)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _LONGEST = 30 * 24 * 3600
 _LARGEST = 10**12
+_MOST_DAYS = 3650
 _LONGEST_LABEL = 50  # characters; GitHub's limit
+# What a shell takes literally.
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
+# Words that only a shell gives a meaning to. A word may hold the same characters without that: Bash(git:*), >=3.11,
+# a URL's a=1&b=2, <name>.
+_SHELL_WORD = re.compile(
+    r"""([0-9]?[&|;<>]+[0-9-]?)        # && || | ; > 2>&1
+      | ([0-9]?&?>{1,2})[\w./~$].*     # >log
+      | ([0-9]?<)[\w./~$][^>]*         # <file
+      | (\$\(|`).*
+      | .*[^&|;](;|&&|\|\|)            # first; second""",
+    re.VERBOSE,
+)
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*=).*")
 
 
 def _quantity(value: object, units: Mapping[str, int]) -> float:
@@ -37,6 +55,13 @@ def _size(value: object) -> int:
     if not 1 <= size <= _LARGEST:
         raise ValueError("must be a size: 50MB, 1.5 GB, 512KiB or a number of bytes, above 0 and up to 1000 GB")
     return int(size)
+
+
+def _days(value: object) -> int:
+    days = _quantity(value, {"": 1, "d": 1})
+    if not 1 <= days <= _MOST_DAYS or days != int(days):
+        raise ValueError(f"must be a whole number of days, from 1 to {_MOST_DAYS}")
+    return int(days)
 
 
 def _written(number: float, units: Mapping[str, int]) -> str:
@@ -61,7 +86,18 @@ def _command(text: str) -> str:
         raise ValueError(f"cannot be split into words: {str(error).lower()}") from error
     if words != _words_of_one_line(command):
         raise ValueError("has several lines, but is one command, run without a shell; try: sh -c 'FIRST && SECOND'")
+    if syntax := _shell_syntax(command):
+        raise ValueError(
+            f"is run without a shell; for {syntax} write sh -c '…', or put it in quotes when it is to be passed on"
+        )
     return command
+
+
+def _shell_syntax(command: str) -> str:
+    """Return the first thing in the command that is certainly meant for a shell, "" when there is none."""
+    words = _QUOTED.sub("''", command).split()
+    meant = [_ASSIGNMENT.fullmatch(words[0]), *map(_SHELL_WORD.fullmatch, words)]
+    return next((part for match in meant if match for part in match.groups() if part), "")
 
 
 def _words_of_one_line(command: str) -> list[str]:
@@ -73,7 +109,7 @@ def _words_of_one_line(command: str) -> list[str]:
 
 def _text(text: str) -> str:
     if not text.strip():
-        raise ValueError("is empty; leave the key out, or write null")
+        raise PydanticCustomError(EMPTY, "is empty")
     if any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text):
         raise ValueError("holds a character that is no text: NUL, or what is not UTF-8")
     return text
@@ -123,6 +159,20 @@ Size = Annotated[
     _schema_of_quantity("[kKmMgG]?[bB]|[kKmMgG][iI][bB]", "Bytes."),
 ]
 """Bytes; above zero."""
+
+Days = Annotated[
+    int,
+    BeforeValidator(_days),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": _MOST_DAYS, "description": "Days."},
+                {"type": "string", "pattern": "^[1-9][0-9]*d?$"},
+            ]
+        }
+    ),
+]
+"""Days; at least one."""
 
 Command = Annotated[str, AfterValidator(_command)]
 """A command that `shlex.split` splits into at least one word."""

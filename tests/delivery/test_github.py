@@ -210,3 +210,68 @@ def test_a_list_without_an_end_is_given_up(hub: Hub) -> None:
     drill = hub.drill("GET", "*/labels*", endless, times=None)
     with closing(impatient), drill, pytest.raises(GitHubError, match="given up before its end"):
         impatient.labels()
+
+
+# A token that dies
+
+
+class Renewal:
+    """Gives the tokens one after the other, then the last again and again."""
+
+    def __init__(self, *tokens: str | None) -> None:
+        self.tokens = [*tokens]
+        self.asked = 0
+
+    def __call__(self) -> str | None:
+        self.asked += 1
+        return self.tokens.pop(0) if len(self.tokens) > 1 else self.tokens[0]
+
+
+def renewing(hub: Hub, renew: Renewal, said: list[str] | None = None) -> GitHub:
+    return GitHub(
+        api_url=f"{hub.url}/api/v3",
+        token="dead-token-0001",
+        renew=renew,
+        repository=NAME,
+        report=(said if said is not None else []).append,
+    )
+
+
+def test_a_token_that_is_refused_is_renewed_once(hub: Hub) -> None:
+    said: list[str] = []
+    renew = Renewal(TOKEN)
+    with closing(renewing(hub, renew, said)) as github:
+        assert github.issue(1).title == "Add a lamp"
+        comment_one(github)
+        assert (renew.asked, github.token_is_refused) == (1, False)
+    assert said == ["GitHub no longer takes the token; going on with the one that was read afresh"]
+    assert len(comments(hub)) == 1
+
+
+@pytest.mark.parametrize(("write", "path"), WRITES)
+def test_a_write_that_was_refused_happens_once(hub: Hub, write: Callable[[GitHub], None], path: str) -> None:
+    renew = Renewal(TOKEN)
+    with closing(renewing(hub, renew)) as github:
+        write(github)
+    assert (len(comments(hub)), renew.asked) == (path == "/comments", 1)
+
+
+@pytest.mark.parametrize("given", [None, "dead-token-0001", "dead-token-0002"])
+def test_without_a_new_token_github_is_not_asked_again(hub: Hub, given: str | None) -> None:
+    renew = Renewal(given)
+    with closing(renewing(hub, renew)) as github:
+        for _ in range(5):
+            with pytest.raises(GitHubError, match="GitHub answered 401: Bad credentials") as raised:
+                github.issue(1)
+            assert raised.value.status == 401
+        assert github.token_is_refused
+    assert (renew.asked, count(hub, "GET", "/issues/1")) == (1, 2 if given == "dead-token-0002" else 1)
+
+
+def test_a_token_may_die_again(hub: Hub) -> None:
+    renew = Renewal(READER, TOKEN)
+    with closing(renewing(hub, renew)) as github:
+        assert github.issue(1).number == 1
+        hub.revoke(READER)
+        assert github.issue(1).number == 1
+    assert renew.asked == 2

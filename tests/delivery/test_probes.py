@@ -27,7 +27,7 @@ def space(free: int) -> Space:
         (Facts(survey=PLAIN), "lfs", "ok", "no attribute"),
         (Facts(survey=LFS), "lfs", "error", "git-lfs was not found; install it"),
         (Facts(survey=LFS, lfs_is_installed=True), "lfs", "warning", "an agent finds pointers; run: git lfs install"),
-        (Facts(survey=LFS, lfs_is_installed=True, lfs_is_configured=True), "lfs", "notice", "are not uploaded"),
+        (Facts(survey=LFS, lfs_is_installed=True, lfs_is_configured=True), "lfs", "ok", "is uploaded before each push"),
         (Facts(spaces=[space(200_000_000)]), "disk-space", "ok", "there is room"),
         (Facts(spaces=[space(199_999_999)]), "disk-space", "warning", "/srv has 200 MB free for the worktree"),
         (Facts(spaces=[space(99_000_000)]), "disk-space", "error", "99 MB free for the worktree, which needs 100 MB"),

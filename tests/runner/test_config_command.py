@@ -150,6 +150,23 @@ def test_no_problems(clone: Path, tmp_path: Path) -> None:
         assert (result.status, result.stdout) == (0, "no problems\n"), result
 
 
+def test_a_check_says_that_the_file_does_not_count(clone: Path) -> None:
+    result = config(clone, "check")
+    assert (result.status, result.stdout) == (0, "no problems\n"), result
+    assert IGNORED in result.stderr
+    assert "as in: trusted-repositories: [acme/widget]" in result.stderr
+    user("trusted-repositories: [acme/widget]")
+    assert IGNORED not in config(clone, "check").stderr
+
+
+def test_a_check_of_a_wrong_file_says_that_it_does_not_count(world: World) -> None:
+    publish(world, "setup: npm ci && npm test\n")
+    git(world.launch, "remote", "set-url", "origin", "https://github.com/acme/widget")
+    result = config(world.launch, "check")
+    assert (result.status, IGNORED in result.stderr) == (2, True), result
+    assert result.stdout.startswith(f"{FILE} on main:1: setup is run without a shell; for && write sh -c '…'"), result
+
+
 def test_every_problem_of_both_files_and_the_environment(world: World) -> None:
     publish(world, "agnet: work\ntoken-file: /x\n")
     git(world.launch, "remote", "set-url", "origin", "https://github.com/acme/widget")

@@ -247,6 +247,62 @@ def test_what_is_said_about_a_file(text: str, expected: list[str]) -> None:
     assert problems(None, text) == [f"{USER_FILE}:{line}" for line in expected]
 
 
+@pytest.mark.parametrize("key", ["agent", "setup", "verify", "token-command"])
+@pytest.mark.parametrize(
+    ("command", "syntax"),
+    [
+        ("npm ci && npm test", "&&"),
+        ("npm ci&& npm test", "&&"),
+        ("make || true", "||"),
+        ("make | tee log", "|"),
+        ("make |& tee log", "|&"),
+        ("cd web; make", ";"),
+        ("cd web ; make", ";"),
+        ("make > log", ">"),
+        ("make >log", ">"),
+        ("make 2>&1", "2>&1"),
+        ("make 2>/dev/null", "2>"),
+        ("make &>> build/log", "&>>"),
+        ("make < in.txt", "<"),
+        ("make <in.txt", "<"),
+        ("make &", "&"),
+        ("bot -p $(cat prompt.md)", "$("),
+        ("bot -p `cat prompt.md`", "`"),
+        ("API_KEY=sesame bot", "API_KEY="),
+        ("bot 'quoted' \\; x && y", "&&"),
+    ],
+)
+def test_what_only_a_shell_understands(key: str, command: str, syntax: str) -> None:
+    said = f"is run without a shell; for {syntax} write sh -c '…', or put it in quotes when it is to be passed on"
+    assert problems(None, json.dumps({key: command})) == [f"{USER_FILE}:1: {key} {said}"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh -c 'npm ci && npm test > log; echo'",
+        'sh -c "a | b"',
+        "claude -p --allowedTools Bash(git:*) Edit",
+        "bot --url http://h/?a=1&b=2",
+        "grep '&&' \"||\" ';' file",
+        "find . -exec cat {} \\;",
+        "pip install x>=2 >=3",
+        "bot <name> -> => a|b x;y",
+        "env API_KEY=x bot --model m=1",
+        "bot $HOME ${A} $A",
+    ],
+)
+def test_what_is_passed_on_without_a_shell(command: str) -> None:
+    assert load(json.dumps({"agent": command})).settings.agent == command
+
+
+def test_the_remedy_is_the_sources() -> None:
+    assert problems(None, "agent: ''", {}, {"agent": " "}) == [
+        f"{USER_FILE}:1: agent is empty; leave the key out, or write null",
+        "--agent: agent is empty; leave the flag out, or give it a value",
+    ]
+
+
 def test_file_that_is_too_large() -> None:
     assert problems("#" * 65_537, b"#\xff" * 40_000) == [
         f"{REPOSITORY_FILE}: is larger than 64 KiB",
@@ -266,7 +322,7 @@ def test_user_file_that_is_a_directory(seal: Path) -> None:
 def test_machine_keys_in_the_repositorys_file() -> None:
     text = (
         "worktrees:\n  directory: /w\nlogs:\n  directory: /l\ntoken-file: /t\n"
-        "trusted-repositories:\n- a/b\n- https://c/d/e\n"
+        "trusted-repositories:\n- a/b\n- https://c/d/e\ntoken-command: x\nlimits:\n  token-command: 1s\n"
     )
     here = "belongs to the machine, not to the repository; put it in"
     named = {2: "worktrees.directory", 4: "logs.directory", 5: "token-file", 6: "trusted-repositories"}
@@ -276,6 +332,10 @@ def test_machine_keys_in_the_repositorys_file() -> None:
             for line, key in named.items()
         ),
         f'{REPOSITORY_FILE}:8: trusted-repositories, entry 2, {REPOSITORY}, not "https://c/d/e"',
+        *(
+            f"{REPOSITORY_FILE}:{line}: {key} {here} {USER_FILE}, or in the environment as {variable(key)}"
+            for line, key in {9: "token-command", 11: "limits.token-command"}.items()
+        ),
     ]
 
 
@@ -312,8 +372,23 @@ def test_file_of_a_repository_that_is_not_trusted() -> None:
     assert loaded.settings.agent is None
     assert "; ".join(loaded.notices) == (
         f"{REPOSITORY_FILE} is ignored, because this machine does not trust octo/tools; "
-        f'to use it, add "octo/tools" to trusted-repositories in {USER_FILE}'
+        f'to use it, add "octo/tools" to trusted-repositories in {USER_FILE}, '
+        "as in: trusted-repositories: [octo/tools]"
     )
+    assert loaded.trust == "", "a file that cannot be read names no agent"
+
+
+def test_the_line_that_trusts_keeps_who_is_trusted() -> None:
+    loaded = load("agent: x", "trusted-repositories: ['ghe.example:8443/a/b']", trusted=False)
+    assert loaded.trust.endswith('as in: trusted-repositories: ["ghe.example:8443/a/b", octo/tools]')
+    assert load("agent: null\nsetup: x", trusted=False).trust == ""
+
+
+@pytest.mark.parametrize(
+    ("user", "flag", "expected"), [(None, None, True), ("agent: y", None, False), (None, "./y", False)]
+)
+def test_who_named_the_agent(user: str | None, flag: str | None, *, expected: bool) -> None:
+    assert load("agent: ./x", user, {}, {"agent": flag}).agent_is_repositorys is expected
 
 
 @pytest.mark.parametrize(
@@ -377,7 +452,7 @@ def test_schema_describes_every_key() -> None:
     assert described["limits.session"]["default"] == "2h"
     assert described["failed-run.pull-request"]["enum"] == ["draft", "none"]
     machine = {path[0] for path, key in keys().items() if key.scope == "machine"}
-    assert machine == {"logs", "worktrees", "token-file", "trusted-repositories"}
+    assert machine == {"logs", "worktrees", "token-file", "token-command", "trusted-repositories", "limits", "rescue"}
 
 
 def properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -265,11 +265,20 @@ class Stage:
         assert not left, f"processes left over: {left}\n{result}"
 
     def _check_work(self, kept: list[Path], result: Result) -> None:
-        """Every file and commit that an agent had made is on origin, or in a worktree that is named."""
+        """Every file and commit that an agent had made is on origin, or in a worktree, store or ref that is named."""
         made = {oid for file in (self.root / "made").iterdir() for oid in file.read_text().split()}
         held = {line.split(" ", 1)[0] for line in git(self.world.origin, "rev-list", "--objects", "--all").splitlines()}
         for path in kept:
             held |= {line.split(" ", 1)[0] for line in git(path, "rev-list", "--objects", "HEAD").splitlines()}
-            files = [file for file in path.rglob("*") if file.is_file() and ".git" not in file.parts]
-            held |= set(git(path, "hash-object", "--no-filters", *map(str, files)).split())
+            held |= self._hashes(path)
+        said = result.stdout + result.stderr
+        for store in (self.clone / ".git" / "nightkeep" / "rescue").glob("*"):
+            held |= self._hashes(store / "tree") if str(store) in said else set()
+        for ref in git(self.clone, "for-each-ref", "--format=%(refname)", "refs/nightkeep/rescue").splitlines():
+            listed = git(self.clone, "rev-list", "--objects", ref).splitlines() if ref in said else []
+            held |= {line.split(" ", 1)[0] for line in listed}
         assert made <= held, f"lost: {made - held}\n{result}"
+
+    def _hashes(self, tree: Path) -> set[str]:
+        files = [str(file) for file in tree.rglob("*") if file.is_file() and ".git" not in file.relative_to(tree).parts]
+        return set(git(self.clone, "hash-object", "--no-filters", *files).split()) if files else set()

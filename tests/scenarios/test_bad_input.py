@@ -91,6 +91,29 @@ def test_a_clone_without_any_commit(stage: Stage) -> None:
     assert git(new, "for-each-ref") == ""
 
 
+@pytest.mark.parametrize("options", [(), ("--base", "main")])
+def test_a_clone_of_an_origin_without_a_commit(stage: Stage, options: tuple[str, ...]) -> None:
+    number = stage.issue()
+    git(stage.world.origin, "update-ref", "-d", "refs/heads/main")
+    new = stage.root / "new"
+    git(stage.root, "clone", "-q", str(stage.world.origin), str(new))
+    git(new, "remote", "set-url", "origin", f"{stage.hub.url}/acme/widget.git")
+    remedy = "make a first commit and push it: git commit --allow-empty -m 'First commit' && git push origin HEAD"
+    refused(stage.run_in(new, number, AGENT, *options), "origin has no branch to start from", remedy)
+    found = nightkeep("doctor", "--json", "--token-file", str(stage.token_file), cwd=new).document["findings"]
+    assert [one["remedy"] for one in found if one["name"] == "base-branch"] == [remedy]
+    # It is what helps.
+    git(new, "commit", "--allow-empty", "-m", "First commit")
+    git(new, "push", "-q", str(stage.world.origin), "HEAD")
+    assert "origin has no branch" not in stage.run_in(new, number, "no-such-agent").stderr
+
+
+def test_an_origin_without_a_branch_and_a_clone_with_one(stage: Stage) -> None:
+    git(stage.world.origin, "update-ref", "-d", "refs/heads/main")
+    result = run(stage, stage.url(stage.issue()))
+    refused(result, "origin has no branch to start from; push the one to start from: git push origin HEAD")
+
+
 def test_a_detached_head_without_base(stage: Stage) -> None:
     git(stage.clone, "checkout", "-q", "--detach")
     refused(run(stage, stage.url(stage.issue())), "HEAD is on no branch", "--base main")
@@ -191,8 +214,9 @@ def with_agent(stage: Stage, agent: str) -> Result:
         ("./no-such-agent", "the agent './no-such-agent' was not found"),
         (".", "the agent '.' was not found"),
         ("./a.txt", "or cannot be executed"),
-        ("", "agent is empty"),
+        ("", "--agent: agent is empty; leave the flag out, or give it a value"),
         ("  ", "agent is empty"),
+        ("claude -p && echo done", "--agent: agent is run without a shell; for && write sh -c '…'"),
         ("claude 'never closed", "cannot be split into words"),
     ],
 )
@@ -220,6 +244,9 @@ def test_labels_that_cannot_be_changed(stage: Stage) -> None:
     stage.hub.drill("DELETE", "*/labels/ready-for-agent", drills.answer(403, {"message": "no"}))
     result = run(stage, stage.url(number))
     refused(result, "issue #1 could not be labelled")
+    # A label that the repository lacked stays: everybody may use it by now.
+    assert "made the label in-progress, which the repository lacked" in result.stderr
+    assert "in-progress" in {label["name"] for label in stage.api("GET", "labels")}
 
 
 def test_a_local_issue_branch_in_the_way(stage: Stage) -> None:
@@ -246,6 +273,46 @@ def test_no_agent_is_named(stage: Stage) -> None:
     result = stage.command("run", stage.url(number), "--token-file", str(stage.token_file))
     refused(result, "no agent is named; give one by --agent 'COMMAND', NIGHTKEEP_AGENT, or `agent:` in")
     assert stage.everything() == before, result
+
+
+def test_no_agent_is_named_but_by_a_file_that_is_not_trusted(stage: Stage) -> None:
+    configure(stage, "agent: work\n")
+    result = stage.command("run", stage.url(stage.issue()), "--token-file", str(stage.token_file))
+    place = f"{stage.hub.url.removeprefix('http://')}/acme/widget"
+    refused(
+        result,
+        "no agent is named",
+        "or trust this repository, whose file names one: add",
+        f'in ~/.config/nightkeep/config.yml, as in: trusted-repositories: ["{place}"]',
+    )
+
+
+def configure(stage: Stage, text: str) -> None:
+    """Put the repository's file on origin's main."""
+    stage.on_branch("main", "README", "x\n")
+    (stage.root / "other" / ".github").mkdir()
+    stage.on_branch("main", ".github/nightkeep.yml", text)
+    git(stage.clone, "pull", "-q", str(stage.world.origin), "main")
+
+
+def trusted(stage: Stage) -> dict[str, str]:
+    """Return the environment in which the repository is trusted."""
+    return {"NIGHTKEEP_TRUSTED_REPOSITORIES": f"{stage.hub.url.removeprefix('http://')}/acme/widget"}
+
+
+def test_a_shells_words_in_the_repositorys_file(stage: Stage) -> None:
+    configure(stage, "setup: npm ci && npm test\n")
+    result = run(stage, stage.url(stage.issue()), **trusted(stage))
+    refused(result, ".github/nightkeep.yml on main:1: setup is run without a shell; for && write sh -c '…'")
+
+
+def test_a_relative_agent_of_the_repository_that_is_not_there(stage: Stage) -> None:
+    configure(stage, "agent: ./agent.sh\n")
+    # One that lies where the command is typed is not meant.
+    (stage.clone / "agent.sh").write_text("#!/bin/sh\n")
+    (stage.clone / "agent.sh").chmod(0o755)
+    command = ("run", stage.url(stage.issue()), "--token-file", str(stage.token_file))
+    refused(stage.command(*command, **trusted(stage)), "the agent './agent.sh' is no file of the repository on main")
 
 
 @pytest.mark.parametrize("arguments", [("--agnet", "true"), ("--agent",)])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.scenarios.stage import WRITER, Result, Stage
 from tests.world import commit, git
+from worktree import read_journal
 
 DELIVERS = "echo lamp > lamp.txt; git add lamp.txt; git commit -qm lamp; echo agent-says-this"
 GIVES_UP = "echo half > half.txt; exit 3"
@@ -97,3 +98,25 @@ def test_a_prompt_that_cannot_be_had(stage: Stage) -> None:
         assert (result.status, result.stdout) == (2, ""), result
         assert "nothing was begun or claimed" in result.stderr
         assert WRITER not in result.stderr
+
+
+def steps(stage: Stage) -> list[str]:
+    (file,) = stage.state.rglob("*-journal.jsonl")
+    return [str(entry["step"]) for entry in read_journal(file)]
+
+
+def test_the_journal_has_each_step_of_a_delivery(stage: Stage) -> None:
+    stage.run(stage.issue(), stage.agent(DELIVERS))
+    asked = ["session", "settle", "push", "ready", "clean-up"]
+    assert steps(stage) == ["claim", "worktree", "begun", *asked, "note", "end"]
+    assert "journal" in stage.command("logs").stdout
+
+
+def test_the_journal_has_each_step_of_a_failed_run(stage: Stage) -> None:
+    stage.run(stage.issue(), stage.agent(GIVES_UP))
+    assert steps(stage) == ["claim", "worktree", "begun", "session", "preserve", "draft", "clean-up", "note", "end"]
+
+
+def test_a_run_that_made_nothing_enters_the_release(stage: Stage) -> None:
+    stage.run(stage.issue(), stage.agent("exit 3"))
+    assert steps(stage)[-2:] == ["release", "end"]

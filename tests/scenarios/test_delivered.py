@@ -126,13 +126,13 @@ def test_json_is_one_document(stage: Stage) -> None:
     assert (document["cause"], document["stage"], document["secondary"]) == (None, None, [])
 
 
-def test_an_ignored_file_keeps_the_worktree_and_is_named(stage: Stage) -> None:
+def test_an_ignored_file_is_in_the_rescue_store_and_named(stage: Stage) -> None:
     result = stage.run(stage.issue(), stage.agent(f"{COMMITS}\necho k > secret.env"), "--json")
-    (kept,) = stage.worktrees()
-    assert (result.status, result.document["preserved"]) == (0, "machine"), result
-    assert (kept / "secret.env").read_text() == "k\n"
-    assert {"what": "worktree", "where": str(kept)} in result.document["places"]
-    assert "secret.env" in result.stderr
+    (kept,) = (stage.clone / ".git" / "nightkeep" / "rescue").iterdir()
+    assert (result.status, result.document["preserved"], stage.worktrees()) == (0, "machine", []), str(result)
+    assert (kept / "tree" / "secret.env").read_text() == "k\n"
+    place = {"what": "kept on this machine", "where": f"secret.env (ignored) in {kept}"}
+    assert place in result.document["places"]
 
 
 def test_the_agents_contract(stage: Stage) -> None:

@@ -1,5 +1,6 @@
 """What would stop a Run is found before anything is claimed; `nightkeep doctor` lists it and makes nothing."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from runner.hub import Hub, Permission, Token, TokenKind, drills
-from tests.scenarios.stage import NAME, WRITER, Result, Stage
+from tests.scenarios.stage import NAME, WRITER, Result, Stage, nightkeep
 from tests.world import World, commit, git
 
 COMMITS = "echo on > lamp.txt && git add lamp.txt && git commit -qm 'Let there be light'"
@@ -93,14 +94,14 @@ def test_lfs_without_its_program(stage: Stage) -> None:
     push(stage, ".gitattributes", "*.png filter=lfs\n")
     programs = stage.root / "programs"
     programs.mkdir()
-    environment = {"PATH": f"{programs}:/usr/bin:/bin"}
-    if Path("/usr/bin/git-lfs").exists():
-        pytest.skip("git-lfs is installed here")
+    for directory in os.environ["PATH"].split(":"):
+        for program in Path(directory).glob("*"):
+            link = programs / program.name
+            if program.name != "git-lfs" and not link.is_symlink():
+                link.symlink_to(program)
+    environment = {"PATH": str(programs)}
     assert findings(stage, **environment)["lfs"]["level"] == "error"
     refused(stage, run(stage, **environment), "git-lfs was not found; install it")
-    (programs / "git-lfs").write_text("#!/bin/sh\n")
-    (programs / "git-lfs").chmod(0o755)
-    assert findings(stage, **environment)["lfs"]["level"] == "warning"
 
 
 def test_what_is_said_once_and_stops_nothing(stage: Stage) -> None:
@@ -142,11 +143,30 @@ def test_no_clone(stage: Stage, *, as_json: bool) -> None:
     assert "has no remote" in result.stdout
 
 
+def test_each_error_and_warning_has_its_remedy(stage: Stage) -> None:
+    results = [doctor(stage, "--json", GITHUB_API_URL="nonsense"), doctor(stage, "--json", NIGHTKEEP_AGNET="x")]
+    (stage.root / "empty").mkdir()
+    results.append(nightkeep("doctor", "--json", cwd=stage.root / "empty", environment=stage.environment))
+    results.append(stage.command("doctor", "--json"))  # without a token
+    stage.token_file.write_text("a-token-nobody-knows")
+    results.append(doctor(stage, "--json"))
+    for result in results:
+        found = [one for one in result.document["findings"] if one["level"] in ("error", "warning")]
+        assert found, result
+        assert all(one["remedy"] for one in found), result
+    assert "remedy: " in doctor(stage).stdout
+
+
 def test_a_wrong_configuration_on_origin(stage: Stage) -> None:
     push(stage, "README", "x\n")
     (stage.clone / ".github").mkdir()
     push(stage, ".github/nightkeep.yml", "lables: {}\n")
-    assert findings(stage, NIGHTKEEP_TRUSTED_REPOSITORIES=f"{stage.hub.url.split('//')[1]}/{NAME}")["configuration"]
+    ignored = findings(stage)["configuration"]
+    assert (ignored["level"], "is ignored" in ignored["sentence"]) == ("notice", True)
+    assert "as in: trusted-repositories: [" in ignored["remedy"]
+    found = findings(stage, NIGHTKEEP_TRUSTED_REPOSITORIES=f"{stage.hub.url.split('//')[1]}/{NAME}")["configuration"]
+    assert found["sentence"].startswith('.github/nightkeep.yml on main:1: unknown key "lables"')
+    assert found["remedy"] == "correct it, and look again: nightkeep config check .github/nightkeep.yml"
 
 
 @pytest.mark.parametrize(("path", "agrees"), [("/api/graphql", True), ("/api/graphql/", True), ("/graphql", False)])

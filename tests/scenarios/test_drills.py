@@ -209,6 +209,7 @@ def test_a_token_that_dies_while_the_agent_works(stage: Stage, ending: str, caus
     assert cause in document["cause"]
     assert any("the token has expired or was revoked" in line for line in document["secondary"]), result
     assert "the token has expired or was revoked" in result.stderr
+    assert "GitHub no longer takes the token of the token file" in document["secondary"][-1]
     assert any(str(kept) in place["where"] for place in document["places"])
     assert git(kept, "log", "-1", "--format=%s").startswith("nightkeep: failed run (")
     assert git(kept, "show", "HEAD:half.txt") == "half"

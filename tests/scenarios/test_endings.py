@@ -21,7 +21,7 @@ from delivery.session import SessionRequest, SessionResult
 from runner.exit_codes import exit_code
 from tests.scenarios.stage import NAME, WRITER, Stage
 from tests.world import git
-from worktree import Interruption, Launch, Origin, Preserved, Redactor, Worktree
+from worktree import Interruption, Journal, Launch, Origin, Preserved, Redactor, Worktree
 
 
 @contextmanager
@@ -58,6 +58,7 @@ def test_a_policy_refusal(stage: Stage, *, interrupted: bool) -> None:
                 pull_requests=pulls,
                 opens_draft=True,
                 interruption=interruption,
+                journal=Journal(),
                 report=said.append,
             )
             local = git(tree.path, "rev-parse", "HEAD")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worktree.runs import IMPATIENT, create, gone, kept, records, resume
+from tests.worktree.runs import IMPATIENT, create, gone, records, rescue_ref, resume, stored
 from tests.world import World, commit, git
 from worktree import AcquisitionError, GitError, Interrupted, Interruption, Launch, LaunchError, Origin, Worktree
 
@@ -242,9 +242,10 @@ def test_a_run_may_start_in_a_subdirectory_or_a_linked_worktree(world: World, tm
             assert wt.path == tmp_path / sibling
             (wt.path / "a.txt").write_text("edited\n")
             git(wt.path, "add", ".")
-        assert wt.ending.kept
-        git(world.launch, "worktree", "remove", "-f", "-f", str(wt.path))
-        git(world.launch, "branch", "-D", "issue-7")
+        assert not wt.ending.kept
+        assert not wt.path.exists()
+        assert not git(world.launch, "branch", "--list", "issue-7")
+        assert (stored(world, wt) / "a.txt").read_text() == "edited\n"
 
 
 def test_a_shallow_clone(world: World, tmp_path: Path) -> None:
@@ -358,5 +359,8 @@ def test_the_objects_format_of_the_clone_is_followed(tmp_path: Path) -> None:
         git(wt.path, "checkout", "-q", "-b", "other")
         (wt.path / "a.txt").write_text("edited\n")
         wt.preserve_failed_run("main", "x")
-    assert world.origin_file(world.snapshot_refs()[0], "a.txt") == "edited"
-    assert kept(wt, world)
+        (wt.path / "secret.env").write_text("k\n")
+    for name in ("snapshot", "head"):
+        assert world.origin_file(rescue_ref(wt, name), "a.txt") == "edited"
+    assert gone(wt, world)
+    assert {path.name for path in stored(world, wt).iterdir()} == {"secret.env"}

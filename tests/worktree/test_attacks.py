@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worktree.runs import admin_of, create, gone, kept, origin_has
+from tests.worktree.runs import admin_of, create, gone, kept, origin_has, reasons, rescue_ref, stored
 from tests.world import World, commit, git
 from worktree import BranchTakenError, Interruption, Launch, PreservationError, Preserved, Worktree, WorktreeError
 
@@ -59,8 +59,11 @@ def test_a_graft_does_not_pass_for_history(world: World) -> None:
         grafts = world.launch / ".git" / "info" / "grafts"
         grafts.parent.mkdir(exist_ok=True)
         grafts.write_text(f"{made} {lost}\n")
-    assert kept(wt, world)
-    assert lost in wt.ending.why
+    assert gone(wt, world)
+    assert git(world.launch, "rev-parse", f"{rescue_ref(wt, 'made')}^@") == lost
+    assert git(world.launch, "show", f"{rescue_ref(wt, 'made')}:lost.txt") == "lost"
+    assert any(where.startswith(rescue_ref(wt, "made")) for what, where in wt.ending.places if what == "made")
+    assert wt.ending.preserved is Preserved.MACHINE
 
 
 def test_a_replaced_commit_does_not_pass_for_what_origin_has(world: World) -> None:
@@ -72,8 +75,8 @@ def test_a_replaced_commit_does_not_pass_for_what_origin_has(world: World) -> No
         git(wt.path, "add", "p.txt")
         other = git(wt.path, "commit-tree", git(wt.path, "write-tree"), "-p", f"{made}~1", "-m", "other")
         git(wt.path, "replace", made, other)
-    assert kept(wt, world)
-    assert (wt.path / "p.txt").read_text() == "p\n"
+    assert gone(wt, world)
+    assert (stored(world, wt) / "p.txt").read_text() == "p\n"
 
 
 def private_branch(world: World) -> str:
@@ -181,7 +184,7 @@ def test_work_that_is_only_in_a_stash_is_named_and_counts(world: World) -> None:
     with create(world) as wt:
         (wt.path / "a.txt").write_text("stashed\n")
         git(wt.path, "stash", "-q")
-        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
     stash = git(world.launch, "rev-parse", "refs/stash")
     assert ("made during the run", f"refs/stash at {stash} in {world.launch / '.git'}") in wt.ending.places
     assert wt.ending.preserved is Preserved.MACHINE
@@ -235,8 +238,9 @@ def test_an_edit_that_git_normalises_away_is_kept(world: World) -> None:
     git(world.launch, "push", "-q", "origin", "main")
     with create(world) as wt:
         (wt.path / "k.txt").write_text("$Id: only here $\n")
-    assert kept(wt, world)
-    assert "k.txt" in wt.ending.why
+    assert gone(wt, world)
+    assert (stored(world, wt) / "k.txt").read_text() == "$Id: only here $\n"
+    assert reasons(world, wt) == {"k.txt": "changes in no commit on origin"}
 
 
 def test_a_dangling_branch_of_the_persons_hinders_nobody(world: World) -> None:

@@ -1,15 +1,35 @@
-"""A worktree is taken away after proof, and retained for whatever origin does not hold."""
+"""A worktree is taken away: what is proven to be elsewhere goes, the rest is kept in the rescue store and named."""
 
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.worktree.runs import admin_of, create, gone, kept, origin_has, records
-from tests.world import World, commit, git
+from tests.worktree.permissions import bound_by_permissions
+from tests.worktree.runs import (
+    admin_of,
+    aside,
+    contents,
+    create,
+    gone,
+    kept,
+    kept_locally,
+    local_rescue_refs,
+    manifest,
+    origin_has,
+    origin_refs,
+    reasons,
+    records,
+    rescue_ref,
+    store_of,
+    stored,
+)
+from tests.world import World, commit, git, make_world
 from worktree import Limits, Preserved, Worktree
 
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -181,7 +201,17 @@ def _unpushed(wt: Worktree) -> None:
 
 
 def _own_ref(wt: Worktree) -> None:
-    git(wt.path, "update-ref", "refs/worktree/mine", "HEAD")
+    """A commit that HEAD never named."""
+    (wt.path / "a.txt").write_text("first\n")
+    git(wt.path, "add", "a.txt")
+    made = git(wt.path, "commit-tree", git(wt.path, "write-tree"), "-p", "HEAD", "-m", "first")
+    git(wt.path, "update-ref", "refs/worktree/mine", made)
+    git(wt.path, "reset", "-q", "--hard")
+
+
+def _own_ref_to_a_blob(wt: Worktree) -> None:
+    (wt.path / "secret.env").write_text("only here\n")
+    git(wt.path, "update-ref", "refs/worktree/mine", git(wt.path, "hash-object", "-w", "secret.env"))
 
 
 def _bisecting(wt: Worktree) -> None:
@@ -219,6 +249,16 @@ def _submodule_store(wt: Worktree) -> None:
     wt.push()
 
 
+def _conflict_without_an_operation(wt: Worktree) -> None:
+    git(wt.path, "checkout", "-q", "-b", "side")
+    (wt.path / "a.txt").write_text("theirs\n")
+    commit(wt.path, "theirs")
+    git(wt.path, "checkout", "-q", "issue-7")
+    (wt.path / "a.txt").write_text("ours\n")
+    commit(wt.path, "ours")
+    git(wt.path, "merge", "--squash", "side", check=False)
+
+
 def _merging(wt: Worktree) -> None:
     git(wt.path, "checkout", "-q", "-b", "side")
     (wt.path / "n.txt").write_text("n\n")
@@ -235,75 +275,172 @@ def _no_head_log(wt: Worktree) -> None:
     (admin_of(wt) / "logs" / "HEAD").unlink()
 
 
+def _named(value: object) -> str:
+    return str(getattr(value, "__name__", "")).strip("_")
+
+
+_CHANGED = "changes in no commit on origin"
+_DELETED = "deleted, in no commit on origin"
+_UNLISTED = "git does not list it, or it appeared or changed at the last moment"
+
+
+@pytest.mark.parametrize(
+    ("act", "entry", "why"),
+    [
+        (_ignored_file, "secret.env", "ignored"),
+        (_ignored_directory, "scratch", "ignored"),
+        (_ignored_clone, "scratch", "ignored"),
+        (_clone_in_a_cache, "scratch", "ignored"),
+        (_false_cache, "__pycache__", "ignored"),
+        (_link_to_a_cache, "scratch", "ignored"),
+        (_untracked, "-n \n\udcff", "untracked"),
+        (_edited, "a.txt", _CHANGED),
+        (_staged, "a.txt", _CHANGED),
+        (_assume_unchanged, "a.txt", _CHANGED),
+        (_skip_worktree, "a.txt", _CHANGED),
+        (_same_size_and_time, "a.txt", _CHANGED),
+        (_executable, "a.txt", _CHANGED),
+        (_fifo, "pipe", _UNLISTED),
+        (_fifo_deep, "deep", _UNLISTED),
+        (_nested_repository, "app", "untracked"),
+        (_pushed_gitlink, "app", _UNLISTED),
+        (_hidden_git_directory, "deep", _UNLISTED),
+    ],
+    ids=_named,
+)
+def test_what_nothing_else_holds_is_kept_whole_in_the_store(
+    world: World, act: Callable[[Worktree], None], entry: str, why: str
+) -> None:
+    with create(world) as wt:
+        act(wt)
+        before = contents(wt.path, entry)
+    assert gone(wt, world)
+    assert before
+    assert contents(stored(world, wt)) == before
+    assert reasons(world, wt) == {entry: why}
+    assert ("kept on this machine", f"{ascii(entry)[1:-1]} ({why}) in {store_of(world, wt)}") in wt.ending.places
+    assert wt.ending.preserved is Preserved.MACHINE
+    assert wt.ending.why == "everything in it is on origin or kept on this machine"
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_deletion_is_named(world: World, *, staged: bool) -> None:
+    with create(world) as wt:
+        _deleted(wt)
+        if staged:
+            git(wt.path, "add", "-A")
+    assert gone(wt, world)
+    assert contents(stored(world, wt)) == {}
+    assert reasons(world, wt) == {"a.txt": _DELETED}
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["ended", "failed"])
+@pytest.mark.parametrize(
+    ("act", "content"),
+    [
+        (_amended, "first\n"),
+        (_reset_away, "first\n"),
+        (_reset_away_without_reflogs, "first\n"),
+        (_detached_and_back, "elsewhere\n"),
+        (_unpushed, "first\n"),
+        (_own_ref, "first\n"),
+    ],
+    ids=_named,
+)
+def test_commits_that_only_the_worktree_named_get_a_ref(
+    world: World, act: Callable[[Worktree], None], content: str, *, fails: bool
+) -> None:
+    with create(world) as wt:
+        act(wt)
+        if fails:
+            wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert (origin_has(world, content), kept_locally(world, content)) == (fails, not fails)
+    assert wt.ending.preserved is (Preserved.ORIGIN if fails else Preserved.MACHINE)
+    if fails:
+        assert not local_rescue_refs(world)
+    else:
+        made = git(world.launch, "rev-parse", rescue_ref(wt, "made"))
+        assert ("made", f"{rescue_ref(wt, 'made')} at {made} in {world.launch / '.git'}") in wt.ending.places
+
+
+@pytest.mark.parametrize("act", [_amended, _unpushed], ids=_named)
+def test_commits_that_only_this_machine_holds_are_in_a_pack(world: World, act: Callable[[Worktree], None]) -> None:
+    packs = world.launch / ".git" / "objects" / "pack"
+    with create(world) as wt:
+        act(wt)
+    made = git(world.launch, "rev-parse", f"{rescue_ref(wt, 'made')}:a.txt")
+    assert made in git(world.launch, "verify-pack", "-v", *map(str, packs.glob("*.idx")))
+
+
+@pytest.mark.parametrize("act", [_on_another_branch, _detached, _bisecting], ids=_named)
+def test_where_head_is_does_not_matter_when_nothing_was_made(world: World, act: Callable[[Worktree], None]) -> None:
+    before = origin_refs(world)
+    with create(world) as wt:
+        act(wt)
+    assert gone(wt, world)
+    assert not local_rescue_refs(world)
+    assert (origin_refs(world), wt.ending.preserved) == (before, Preserved.NOTHING_MADE)
+
+
 @pytest.mark.parametrize(
     ("act", "why"),
     [
-        (_ignored_file, "ignored files: secret.env"),
-        (_ignored_directory, "ignored files: scratch/"),
-        (_ignored_clone, "ignored files: scratch/"),
-        (_clone_in_a_cache, "scratch/"),
-        (_false_cache, "ignored files: __pycache__/"),
-        (_link_to_a_cache, "ignored files: scratch"),
-        (_untracked, r"changes in no commit on origin: -n \n\udcff"),
-        (_edited, "changes in no commit on origin: a.txt"),
-        (_deleted, "changes in no commit on origin: a.txt"),
-        (_staged, "changes in no commit on origin: the index"),
-        (_staged_then_reverted, "changes in no commit on origin: a.txt"),
-        (_assume_unchanged, "told not to look at: a.txt"),
-        (_skip_worktree, "told not to look at: a.txt"),
-        (_same_size_and_time, "a.txt"),
-        (_executable, "a.txt"),
-        (_fifo, "files that git does not list: pipe"),
-        (_fifo_deep, "files that git does not list: deep/pipe"),
-        (_nested_repository, "app/"),
-        (_pushed_gitlink, "files that git does not list: app/"),
-        (_hidden_git_directory, "files that git does not list: deep/.git/notes"),
-        (_worktree_inside, "scratch/"),
-        (_on_another_branch, "HEAD is on other, not on issue-7"),
-        (_detached, "HEAD is on no branch, not on issue-7"),
-        (_amended, "was made in it and is not known to be on origin"),
-        (_reset_away, "was made in it and is not known to be on origin"),
-        (_reset_away_without_reflogs, "was made in it and is not known to be on origin"),
-        (_detached_and_back, "was made in it and is not known to be on origin"),
-        (_unpushed, "was made in it and is not known to be on origin"),
-        (_own_ref, "it has refs of its own"),
-        (_bisecting, "it has refs of its own"),
+        (_staged_then_reverted, "its index holds what no commit on origin has"),
+        (_conflict_without_an_operation, "it has unresolved conflicts: a.txt"),
+        (_merging, "a merge is unfinished in it"),
+        (_worktree_inside, "another worktree is in it: "),
         (_relocked, "its lock is not ours: a person's"),
         (_unlocked, "its lock was taken away"),
         (_dot_git_link, "its .git was replaced or removed"),
         (_dot_git_elsewhere, "its .git was replaced or removed"),
-        (_submodule_store, "submodule"),
-        (_merging, "a merge is unfinished in it"),
+        (_own_ref_to_a_blob, "its own ref refs/worktree/mine names no commit"),
         (_unreadable_index, "it could not be told"),
         (_no_head_log, "it could not be told"),
     ],
-    ids=lambda value: value.__name__.strip("_") if callable(value) else "",
+    ids=_named,
 )
-def test_what_origin_does_not_hold_makes_the_worktree_stay(
+def test_what_cannot_be_told_or_taken_apart_makes_the_worktree_stay(
     world: World, act: Callable[[Worktree], None], why: str
 ) -> None:
     with create(world) as wt:
         act(wt)
-        before = _state(wt)
+        before = contents(wt.path)
     assert kept(wt, world)
     assert why in wt.ending.why
-    assert _state(wt) == before
+    assert contents(wt.path) == before
     assert wt.ending.preserved is Preserved.MACHINE
     assert str(wt.path) in str(wt.ending)
+    assert not store_of(world, wt).exists()
 
 
-def _state(wt: Worktree) -> dict[str, bytes]:
-    return {str(p): p.read_bytes() if p.is_file() else b"" for p in wt.path.rglob("*") if not p.is_fifo()}
+def test_the_object_store_of_a_submodule_is_kept(world: World) -> None:
+    with create(world) as wt:
+        _submodule_store(wt)
+        only = git(admin_of(wt) / "modules" / "lib", "rev-parse", "HEAD")
+    assert gone(wt, world)
+    store = store_of(world, wt)
+    assert git(store / "modules" / "lib", "--git-dir=.", "show", f"{only}:a.txt") == "only here"
+    ((_, where),) = [place for place in wt.ending.places if place[0] == "kept on this machine"]
+    assert "object stores of submodules" in where
+    assert where.endswith(f" in {store}")
+
+
+def test_the_object_store_of_a_submodule_counts(world: World) -> None:
+    with create(world) as wt:
+        _submodule_store(wt)
+    assert wt.ending.preserved is Preserved.MACHINE
+    assert wt.ending.why == "everything in it is on origin or kept on this machine"
 
 
 @pytest.mark.parametrize("act", [_assume_unchanged, _skip_worktree])
 def test_edits_that_git_is_told_to_overlook_are_kept(world: World, act: Callable[[Worktree], None]) -> None:
     with create(world) as wt:
         act(wt)
-        content = (wt.path / "a.txt").read_bytes()
+        before = contents(wt.path, "a.txt")
         wt.preserve_failed_run("main", "x")
-    assert kept(wt, world)
-    assert (wt.path / "a.txt").read_bytes() == content
+    assert gone(wt, world)
+    assert contents(stored(world, wt)) == before
 
 
 @pytest.mark.parametrize(("act", "mode"), [(_executable, "100755"), (_same_size_and_time, "100644")])
@@ -339,7 +476,110 @@ def test_a_fake_cache_tag_proves_nothing(world: World) -> None:
         (wt.path / "scratch").mkdir()
         (wt.path / "scratch" / "CACHEDIR.TAG").write_text("Signature: another\n")
         (wt.path / "scratch" / "note").write_text("n")
-    assert kept(wt, world)
+        before = contents(wt.path, "scratch")
+    assert gone(wt, world)
+    assert contents(stored(world, wt)) == before
+
+
+@pytest.fixture
+def world_in_memory() -> Iterator[World]:
+    """A world on a file system that lists the newest entries of a directory first."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as root:
+        yield make_world(Path(root))
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no file system in memory")
+def test_what_makes_a_directory_a_cache_may_be_listed_before_it(world_in_memory: World) -> None:
+    world = world_in_memory
+    (world.launch / ".gitignore").write_text("node_modules/\n")
+    (world.launch / "package.json").write_text("{}\n")
+    commit(world.launch, "package")
+    git(world.launch, "push", "-q", "origin", "main")
+    with create(world) as wt:
+        (wt.path / "node_modules").mkdir()
+        (wt.path / "node_modules" / "x.js").write_text("x")
+        (wt.path / "new.json").write_text("{}\n")
+        (wt.path / "new.json").rename(wt.path / "package.json")
+    assert gone(wt, world)
+    assert not store_of(world, wt).exists()
+
+
+def test_what_is_the_same_in_the_launch_directory_goes_and_the_rest_stays(world: World) -> None:
+    for top in (world.launch, world.launch.with_name("other")):
+        (top / "scratch" / "deep").mkdir(parents=True)
+        (top / "scratch" / "deep" / "same").write_text("same\n")
+        (top / "scratch" / "link").symlink_to("deep")
+        for name in ("edited", "executable", "secret.env"):
+            (top / "scratch" / name).write_text("a person's\n")
+    with create(world) as wt:
+        world.launch.with_name("other").joinpath("scratch").rename(wt.path / "scratch")
+        (wt.path / "scratch" / "edited").write_text("an agent's\n")
+        (wt.path / "scratch" / "executable").chmod(0o755)
+        (wt.path / "scratch" / "new").write_text("new\n")
+        (wt.path / "secret.env").symlink_to("scratch/secret.env")
+        before = contents(wt.path, "scratch", "secret.env")
+    assert gone(wt, world)
+    left = ["scratch", "scratch/edited", "scratch/executable", "scratch/new", "secret.env"]
+    assert contents(stored(world, wt)) == {name: before[name] for name in left}
+    assert (world.launch / "scratch" / "deep" / "same").read_text() == "same\n"
+    assert (world.launch / "scratch" / "link").readlink() == Path("deep")
+
+
+def test_only_copies_of_what_the_launch_directory_has_leave_no_trace(world: World) -> None:
+    (world.launch / "secret.env").write_text("k\n")
+    with create(world) as wt:
+        (wt.path / "secret.env").write_text("k\n")
+    assert gone(wt, world)
+    assert not store_of(world, wt).exists()
+    assert (wt.ending.places, wt.ending.preserved) == ((), Preserved.NOTHING_MADE)
+
+
+def test_a_clone_of_what_the_launch_directory_has_stays_whole(world: World) -> None:
+    theirs = world.launch / "scratch" / "x"
+    theirs.mkdir(parents=True)
+    git(theirs, "init", "-q")
+    (theirs / "code.txt").write_text("code\n")
+    commit(theirs, "inside")
+    with create(world) as wt:
+        (wt.path / "scratch").mkdir()
+        git(wt.path / "scratch", "clone", "-q", str(theirs), "x")
+        made = git(wt.path / "scratch" / "x", "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "an agent's")
+        git(wt.path / "scratch" / "x", "update-ref", "HEAD", made)
+    assert gone(wt, world)
+    nested = stored(world, wt) / "scratch" / "x"
+    assert git(nested, "--git-dir=.git", "rev-parse", "HEAD") == made
+
+
+def _with_submodule(world: World) -> None:
+    library = world.launch.with_name("library")
+    git(library.parent, "init", "-q", str(library))
+    (library / "lib.txt").write_text("library\n")
+    commit(library, "library")
+    git(world.launch, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib")
+    commit(world.launch, "submodule")
+    git(world.launch, "push", "-q", "origin", "main")
+
+
+def test_the_directory_of_a_submodule_that_nobody_wanted_goes(world: World) -> None:
+    _with_submodule(world)
+    with create(world) as wt:
+        assert (wt.path / "lib").is_dir()
+    assert gone(wt, world)
+    assert not store_of(world, wt).exists()
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["ended", "failed"])
+def test_a_submodule_in_use_is_kept_with_its_object_store(world: World, *, fails: bool) -> None:
+    _with_submodule(world)
+    with create(world) as wt:
+        git(wt.path, "-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init")
+        (wt.path / "lib" / "lib.txt").write_text("edited\n")
+        before = contents(wt.path, "lib")
+        if fails:
+            wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert contents(stored(world, wt)) == before
+    assert (store_of(world, wt) / "modules" / "lib" / "HEAD").exists()
 
 
 def test_links_are_unlinked_and_never_followed(world: World) -> None:
@@ -368,15 +608,18 @@ def test_a_tracked_directory_replaced_by_a_link_is_not_followed(world: World) ->
         (wt.path / "d" / "f.txt").unlink()
         (wt.path / "d").rmdir()
         (wt.path / "d").symlink_to(outside)
-    assert kept(wt, world)
+    assert gone(wt, world)
+    assert contents(stored(world, wt)).keys() == {"d"}
+    assert (stored(world, wt) / "d").readlink() == outside
+    assert reasons(world, wt) == {"d": f"{_CHANGED}, untracked", "d/f.txt": _DELETED}
     assert (outside / "f.txt").read_text() == "same\n"
 
 
 _LATE = """
-import pathlib, sys, time
+import pathlib, sys
 top = pathlib.Path(sys.argv[1])
 print("ready", flush=True)
-while (top / "many" / sys.argv[2]).exists():
+while not top.exists() or (top / "many" / sys.argv[2]).exists():
     pass
 (top / "many" / "late.txt").write_text("late")
 """
@@ -390,14 +633,123 @@ def test_a_file_that_appears_during_the_removal_survives_it(world: World) -> Non
         wt.settle("Add many")
         wt.push()
         first = os.listdir(wt.path / "many")[0]  # noqa: PTH208 - the order of the removal
-        writer = subprocess.Popen([sys.executable, "-c", _LATE, str(wt.path), first], stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-c", _LATE, str(aside(wt)), first]
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
     assert writer.wait(10) == 0
     writer.stdout.close()
-    assert (wt.path / "many" / "late.txt").read_text() == "late"
+    assert gone(wt, world)
+    assert (stored(world, wt) / "many" / "late.txt").read_text() == "late"
+    assert contents(stored(world, wt)).keys() == {"many", "many/late.txt"}
+    assert reasons(world, wt) == {"many": _UNLISTED}
+
+
+# Git turns a file's stored text back into its own by this, which is asked for after everything was looked at.
+_SMUDGE = """#!/bin/sh
+case $(pwd) in *.removing)
+    printf 'late\\n' >late.txt
+    printf 'b again\\n' >b.txt
+    printf 'more\\n' >>shout.txt
+esac
+tr A-Z a-z
+"""
+
+
+def test_what_changes_between_the_proof_and_the_removal_survives(world: World, tmp_path: Path) -> None:
+    smudge = tmp_path / "smudge"
+    smudge.write_text(_SMUDGE)
+    smudge.chmod(0o755)
+    git(world.launch, "config", "filter.shout.clean", "tr a-z A-Z")
+    git(world.launch, "config", "filter.shout.smudge", str(smudge))
+    with create(world) as wt:
+        (wt.path / ".gitattributes").write_text("shout.txt filter=shout\n")
+        (wt.path / "shout.txt").write_text("loud\n")
+        wt.settle("Shout")
+        wt.push()
+    assert gone(wt, world)
+    tree = stored(world, wt)
+    assert {path.name: path.read_text() for path in tree.iterdir()} == {
+        "late.txt": "late\n",
+        "b.txt": "b again\n",
+        "shout.txt": "loud\nmore\n",
+    }
+    assert reasons(world, wt)["late.txt"] == _UNLISTED
+
+
+@pytest.mark.parametrize("what", ["directory", "file", "link"])
+def test_what_is_in_the_way_of_the_removal_is_left_alone(world: World, what: str) -> None:
+    with create(world) as wt:
+        match what:
+            case "directory":
+                aside(wt).mkdir()
+            case "file":
+                aside(wt).write_text("a person's\n")
+            case _:
+                aside(wt).symlink_to("nowhere")
+        before = aside(wt).lstat()
     assert wt.ending.kept
-    assert "late.txt" in wt.ending.why
+    assert f"{aside(wt)} is in the way" in wt.ending.why
+    assert (wt.path / "a.txt").exists()
+    assert (aside(wt).lstat().st_ino, aside(wt).lstat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_a_directory_that_cannot_be_renamed_stays(world: World) -> None:
+    parent = world.launch.parent
+
+    def run() -> Worktree:
+        with create(world) as wt:
+            (wt.path / "secret.env").write_text("k\n")
+            parent.chmod(0o555)
+        return wt
+
+    wt = bound_by_permissions(run)
+    parent.chmod(0o755)
+    assert kept(wt, world)
+    assert "Permission denied" in wt.ending.why
+    assert (wt.path / "secret.env").read_text() == "k\n"
+
+
+def test_a_store_that_takes_nothing_makes_the_worktree_stay(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "secret.env").write_text("k\n")
+        (world.launch / ".git" / "nightkeep" / "rescue").write_text("in the way\n")
+    assert kept(wt, world)
+    assert (wt.path / "secret.env").read_text() == "k\n"
+    assert wt.ending.preserved is Preserved.MACHINE
+
+
+def test_a_file_that_cannot_be_unlinked_is_kept_with_the_rest(world: World) -> None:
+    def run() -> Worktree:
+        with create(world) as wt:
+            (wt.path / "closed").mkdir()
+            (wt.path / "closed" / "f.txt").write_text("f\n")
+            commit(wt.path, "closed")
+            wt.push()
+            (wt.path / "closed").chmod(0o555)
+        return wt
+
+    wt = bound_by_permissions(run)
+    assert gone(wt, world)
+    assert (stored(world, wt) / "closed" / "f.txt").read_text() == "f\n"
+    (stored(world, wt) / "closed").chmod(0o755)
+
+
+def test_an_empty_directory_is_kept_and_counts_for_nothing(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "empty" / "deep").mkdir(parents=True)
+    assert gone(wt, world)
+    assert contents(stored(world, wt)).keys() == {"empty", "empty/deep"}
+    assert reasons(world, wt) == {"empty": "an empty directory"}
+    assert wt.ending.preserved is Preserved.NOTHING_MADE
+
+
+def test_the_manifest_says_whose_it_was(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "secret.env").write_text("k\n")
+        head = wt.head()
+    said = manifest(world, wt)
+    assert (said.run_id, said.branch, said.path, said.head) == (wt.run_id, "issue-7", str(wt.path), head)
 
 
 def test_a_clone_that_keeps_no_reflogs_is_cleaned_up_as_well(world: World) -> None:
@@ -436,7 +788,10 @@ def test_left_overs_that_changed_after_the_snapshot_are_kept(world: World) -> No
         wt.settle("x")
         wt.push()
         (wt.path / "left.txt").write_text("left later\n")
-    assert kept(wt, world)
+    assert gone(wt, world)
+    assert origin_has(world, "left over\n")
+    assert contents(stored(world, wt)).keys() == {"left.txt"}
+    assert (stored(world, wt) / "left.txt").read_text() == "left later\n"
 
 
 def test_a_second_session_settles_against_the_first(world: World) -> None:
@@ -483,11 +838,20 @@ def test_removal_waits_for_a_lock_that_vanishes(world: World) -> None:
 
 
 def test_a_branch_whose_lock_stays_is_not_deleted(world: World) -> None:
-    with create(world) as wt:
+    with create(world):
         (world.launch / ".git" / "refs" / "heads" / "issue-7.lock").touch()
     (world.launch / ".git" / "refs" / "heads" / "issue-7.lock").unlink()
-    assert wt.ending.kept
     assert git(world.launch, "branch", "--list", "issue-7")
+
+
+def test_a_worktree_that_is_gone_is_not_said_to_be_there(world: World) -> None:
+    lock = world.launch / ".git" / "refs" / "heads" / "issue-7.lock"
+    with create(world) as wt:
+        lock.touch()
+    lock.unlink()
+    assert not wt.path.exists()
+    assert ("worktree", str(wt.path)) not in wt.ending.places
+    assert any("issue-7" in where for _, where in wt.ending.places), "the branch that is left is named"
 
 
 CONVERSIONS = {
@@ -506,7 +870,8 @@ def test_bytes_that_git_converted_are_not_taken_for_safe(world: World, name: str
         (wt.path / path).write_bytes(content)
         commit(wt.path, "n")
         wt.push()
-    assert wt.ending.kept is not (name == "crlf"), wt.ending
-    if wt.ending.kept:
-        assert "n.txt" in wt.ending.why
-        assert (wt.path / path).read_bytes() == content
+    assert gone(wt, world)
+    assert store_of(world, wt).exists() is not (name == "crlf"), wt.ending
+    if name != "crlf":
+        assert reasons(world, wt) == {path: "bytes that git has in another form only"}
+        assert (stored(world, wt) / path).read_bytes() == content

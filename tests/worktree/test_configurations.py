@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.worktree.runs import create, gone, kept, names_on_origin, origin_has
+from tests.worktree.runs import contents, create, gone, names_on_origin, origin_has, rescue_ref, stored
 from tests.world import World, commit, git
 from worktree import Limits, Worktree
 
@@ -103,12 +103,14 @@ def test_odd_names_are_preserved_or_named(world: World, limit: int) -> None:
         for name in ODD_NAMES:
             (wt.path / name).parent.mkdir(parents=True, exist_ok=True)
             (wt.path / name).write_text(f"content of {name!a}")
+        before = contents(wt.path, *{name.partition("/")[0] for name in ODD_NAMES})
         wt.preserve_failed_run("main", "x")
     if limit == 4:
-        assert sorted(place for what, place in wt.ending.places if what == "could not be staged") == sorted(
-            str(wt.path / name) for name in ODD_NAMES
+        assert sorted(place for what, place in wt.ending.places if what == "left out of the commit") == sorted(
+            f"{wt.path}/{name}: too large to be screened" for name in ODD_NAMES
         )
-        assert kept(wt, world)
+        assert contents(stored(world, wt)) == before
+        assert gone(wt, world)
     else:
         assert set(ODD_NAMES) <= names_on_origin(world, "issue-7")
         assert gone(wt, world)
@@ -126,8 +128,9 @@ def test_odd_names_behind_hidden_flags_are_in_the_snapshot(world: World, flag: s
             (wt.path / name).write_text(f"hidden {number}")
         git(wt.path, "checkout", "-q", "--detach")
         wt.preserve_failed_run("main", "x")
-    assert all(origin_has(world, f"hidden {number}") for number in range(len(ODD_NAMES)))
-    assert kept(wt, world)
+    ref = rescue_ref(wt, "snapshot")
+    assert [world.origin_file(ref, name) for name in ODD_NAMES] == [f"hidden {n}" for n in range(len(ODD_NAMES))]
+    assert gone(wt, world)
 
 
 def _bare(wt: Worktree) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.worktree.runs import create, gone, kept, origin_has
+from tests.worktree.runs import create, gone, kept, kept_locally, origin_has, rescue_ref, stored
 from tests.world import World, commit, git
-from worktree import PreservationError, UnsettledError, Worktree
+from worktree import PreservationError, Preserved, UnsettledError, Worktree
 
 OPERATIONS = ["merge", "rebase", "cherry-pick", "revert", "am"]
 
@@ -62,7 +62,7 @@ def test_every_byte_of_an_unfinished_operation_can_be_read_from_origin(
             assert f"git {operation} --abort" in str(error)  # noqa: PT017 - both endings are right
     assert [content for content in contents if not origin_has(world, content)] == []
     assert origin_has(world, "ours\n")
-    snapshot = git(world.origin, "log", "-1", "--format=%B", world.snapshot_refs()[0])
+    snapshot = git(world.origin, "log", "-1", "--format=%B", rescue_ref(wt, "snapshot"))
     assert f"Unfinished operation: {operation}." in snapshot
     assert resolved or re.search(r"Unresolved conflicts in:\n  a\.txt", snapshot)
 
@@ -220,14 +220,55 @@ def test_work_on_another_head_is_pushed_and_nobodys_branch_moves(world: World, h
         (wt.path / "n.txt").write_text("committed elsewhere\n")
         commit(wt.path, "elsewhere")
         (wt.path / "a.txt").write_text("uncommitted elsewhere\n")
+        head = wt.head()
         refs = git(world.launch, "for-each-ref", "refs/heads", "refs/remotes")
         wt.preserve_failed_run("main", "x")
-    assert git(world.launch, "for-each-ref", "refs/heads", "refs/remotes") == refs
-    for content in ("committed elsewhere\n", "uncommitted elsewhere\n"):
-        assert origin_has(world, content)
-    assert kept(wt, world)
-    assert "HEAD is on" in wt.ending.why
-    assert not world.on_origin("issue-7")
+        assert git(world.launch, "for-each-ref", "refs/heads", "refs/remotes") == refs
+    marker = world.on_origin(rescue_ref(wt, "head"))
+    assert git(world.origin, "log", "-1", "--format=%P %s", marker) == f"{head} nightkeep: failed run (x)"
+    assert world.origin_file(marker, "a.txt") == "uncommitted elsewhere"
+    assert world.origin_file(marker, "n.txt") == "committed elsewhere"
+    assert world.on_origin("issue-7") == ("" if how == "orphan" else marker)
+    assert ("head", f"{rescue_ref(wt, 'head')} at {marker} on origin") in wt.ending.places
+    assert gone(wt, world)
+
+
+def test_work_on_another_head_never_takes_commits_off_the_issue_branch(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "b.txt").write_text("on the branch\n")
+        mine = commit(wt.path, "mine")
+        git(wt.path, "checkout", "-q", "--detach", "HEAD^")
+        (wt.path / "a.txt").write_text("elsewhere\n")
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert world.on_origin("issue-7") == mine
+    assert world.origin_file(rescue_ref(wt, "head"), "a.txt") == "elsewhere"
+    assert git(world.origin, "rev-parse", f"{rescue_ref(wt, 'head')}^") == world.on_origin("main")
+
+
+def test_work_on_another_head_goes_no_step_back_on_origin(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "b.txt").write_text("pushed\n")
+        commit(wt.path, "pushed")
+        pushed = wt.push()
+        git(wt.path, "branch", "-q", "-f", "other", "HEAD^")
+        git(wt.path, "checkout", "-q", "other")
+        (wt.path / "a.txt").write_text("elsewhere\n")
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert world.on_origin("issue-7") == pushed
+    assert world.origin_file(rescue_ref(wt, "head"), "a.txt") == "elsewhere"
+
+
+def test_a_branch_whose_commits_origin_has_does_not_count(world: World) -> None:
+    with create(world) as wt:
+        git(wt.path, "checkout", "-q", "-b", "other")
+        (wt.path / "n.txt").write_text("committed elsewhere\n")
+        commit(wt.path, "elsewhere")
+        (wt.path / "a.txt").write_text("uncommitted elsewhere\n")
+        wt.preserve_failed_run("main", "x")
+    assert origin_has(world, "committed elsewhere\n")
+    assert wt.ending.preserved is Preserved.ORIGIN
 
 
 @pytest.mark.parametrize("operation", ["rebase", "cherry-pick"])
@@ -259,8 +300,9 @@ def test_what_was_staged_before_the_first_commit_of_a_branch_is_kept(world: Worl
         (wt.path / "a.txt").write_text("edited\n")
         wt.preserve_failed_run("main", "x")
     assert origin_has(world, "staged\n")
-    assert origin_has(world, "edited\n")
-    assert wt.ending.kept
+    assert world.origin_file(rescue_ref(wt, "head"), "a.txt") == "edited"
+    assert not world.on_origin("issue-7")
+    assert gone(wt, world)
 
 
 def test_a_snapshot_never_publishes_a_persons_own_commits(world: World, tmp_path: Path) -> None:
@@ -271,9 +313,13 @@ def test_a_snapshot_never_publishes_a_persons_own_commits(world: World, tmp_path
         (wt.path / "n.txt").write_text("work\n")
         wt.preserve_failed_run("main", "x")
     assert private not in git(world.origin, "rev-list", "--all")
-    ((what, where),) = [place for place in wt.ending.places if place[0] == "snapshot"]
-    assert git(world.launch, "show", f"{where.split()[0]}:n.txt") == "work"
-    assert (what, kept(wt, world)) == ("snapshot", True)
+    for name in ("snapshot", "head"):
+        ((_, where),) = [place for place in wt.ending.places if place[0] == name]
+        assert git(world.launch, "show", f"{where.split()[0]}:n.txt") == "work"
+    assert kept_locally(world, "work\n")
+    assert (stored(world, wt) / "n.txt").read_text() == "work\n"
+    assert gone(wt, world)
+    assert git(world.launch, "rev-parse", "draft") == private
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -6,13 +6,28 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.worktree.runs import admin_of, create, gone, kept, origin_refs, records
+from tests.worktree.runs import (
+    admin_of,
+    contents,
+    create,
+    gone,
+    kept,
+    kept_locally,
+    local_rescue_refs,
+    origin_has,
+    origin_refs,
+    reasons,
+    records,
+    rescue_ref,
+    stored,
+)
 from tests.world import World, commit, git
-from worktree import GitError, Interrupted, Interruption, Limits, PreservationError, Preserved
+from worktree import GitError, Interrupted, Interruption, Limits, PreservationError, Preserved, Worktree
 
 
 def test_committed_and_uncommitted_work_is_pushed_under_a_marker_and_cleaned_up(world: World) -> None:
@@ -203,7 +218,9 @@ def test_the_error_carries_what_the_remote_said(world: World) -> None:
         with pytest.raises(PreservationError, match="rule GH013") as caught:
             wt.preserve_failed_run("main", "x")
     assert "ghp_" not in str(caught.value)
-    assert isinstance(caught.value.__cause__, GitError)
+    said = caught.value.__cause__
+    assert said is not None
+    assert isinstance(said.__cause__, GitError)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -333,8 +350,9 @@ def test_unwinding_without_any_preservation_keeps_the_work(world: World) -> None
     with contextlib.suppress(RuntimeError), create(world) as wt:
         (wt.path / "n.txt").write_text("untracked\n")
         raise RuntimeError
-    assert kept(wt, world)
-    assert (wt.path / "n.txt").read_text() == "untracked\n"
+    assert gone(wt, world)
+    assert (stored(world, wt) / "n.txt").read_text() == "untracked\n"
+    assert not world.on_origin("issue-7")
 
 
 def test_commits_whose_sum_is_nothing_are_not_lost(world: World) -> None:
@@ -343,8 +361,10 @@ def test_commits_whose_sum_is_nothing_are_not_lost(world: World) -> None:
         made = commit(wt.path, "try")
         git(wt.path, "revert", "--no-edit", made)
         wt.preserve_failed_run("main", "x")
-    assert kept(wt, world)
-    assert git(wt.path, "show", f"{made}:a.txt") == "tried"
+    assert gone(wt, world)
+    assert not world.on_origin("issue-7")
+    assert origin_has(world, "tried\n")
+    assert made in git(world.origin, "rev-list", rescue_ref(wt, "made"))
 
 
 def test_a_tag_named_like_the_branch_is_not_in_the_way(world: World) -> None:
@@ -363,9 +383,11 @@ def test_a_branch_that_moved_on_at_origin_is_never_forced(world: World, tmp_path
         (wt.path / "a.txt").write_text("edited\n")
         theirs = git(world.origin, "commit-tree", "main^{tree}", "-p", "main", "-m", "a person's")
         git(world.origin, "update-ref", "refs/heads/issue-7", theirs)
-        with pytest.raises(PreservationError, match="rejected"):
+        with pytest.raises(PreservationError, match="origin holds commits there that are not here"):
             wt.preserve_failed_run("main", "x")
     assert world.on_origin("issue-7") == theirs
+    assert world.on_origin(rescue_ref(wt, "head")) == git(world.launch, "rev-parse", "issue-7")
+    assert world.origin_file(rescue_ref(wt, "head"), "a.txt") == "edited"
     assert kept(wt, world)
 
 
@@ -398,8 +420,9 @@ def test_a_file_over_the_limit_stays_and_is_named_and_the_rest_goes(world: World
         (wt.path / "big2").write_bytes(b"y" * 1000)
         (wt.path / "n.txt").write_text("new\n")
         wt.preserve_failed_run("main", "x")
-    assert kept(wt, world)
-    assert ("could not be staged", str(wt.path / ":(top)big")) in wt.ending.places
+    assert gone(wt, world)
+    left = f"{wt.path}/:(top)big: too large to be screened"
+    assert ("left out of the commit", left) in wt.ending.places
     assert git(world.origin, "ls-tree", "--name-only", "issue-7").split() == [
         ".gitignore",
         "a.txt",
@@ -407,7 +430,8 @@ def test_a_file_over_the_limit_stays_and_is_named_and_the_rest_goes(world: World
         "big2",
         "n.txt",
     ]
-    assert (wt.path / ":(top)big").stat().st_size == 1001
+    assert reasons(world, wt) == {":(top)big": "untracked"}
+    assert (stored(world, wt) / ":(top)big").read_bytes() == b"x" * 1001
 
 
 @pytest.mark.parametrize("commits", [0, 1], ids=["without-commit", "with-commit"])
@@ -421,10 +445,11 @@ def test_a_nested_repository_stays_and_the_rest_goes(world: World, commits: int)
             commit(nested, "inside")
         (wt.path / "n.txt").write_text("new\n")
         wt.preserve_failed_run("main", "x")
-    assert kept(wt, world)
+        before = contents(wt.path, "deep")
+    assert gone(wt, world)
     assert world.origin_file("issue-7", "n.txt") == "new"
-    assert (nested / "code.txt").read_text() == "code\n"
-    assert "deep/app/" in wt.ending.why
+    assert contents(stored(world, wt)) == before
+    assert "code.txt" in {path.rpartition("/")[2] for path in before}
 
 
 def test_a_lost_index_costs_nothing(world: World) -> None:
@@ -464,3 +489,154 @@ def test_a_directory_that_vanished_altogether_is_an_error_not_a_deletion_pushed(
     assert wt.ending.kept
     assert git(world.launch, "show", "issue-7:a.txt") == "edited"
     assert records(world)
+
+
+def _amend(wt: Worktree) -> None:
+    (wt.path / "a.txt").write_text("left behind\n")
+    commit(wt.path, "first")
+    (wt.path / "a.txt").write_text("second\n")
+    git(wt.path, "commit", "-q", "-a", "--amend", "-m", "second")
+
+
+def _reset(wt: Worktree) -> None:
+    (wt.path / "a.txt").write_text("left behind\n")
+    commit(wt.path, "first")
+    git(wt.path, "reset", "-q", "--hard", "HEAD^")
+    (wt.path / "n.txt").write_text("new\n")
+
+
+def _detach_and_return(wt: Worktree) -> None:
+    git(wt.path, "checkout", "-q", "--detach")
+    (wt.path / "a.txt").write_text("left behind\n")
+    commit(wt.path, "elsewhere")
+    git(wt.path, "checkout", "-q", "issue-7")
+    (wt.path / "n.txt").write_text("new\n")
+
+
+def _visit_another_branch(wt: Worktree) -> None:
+    git(wt.path, "checkout", "-q", "-b", "other")
+    (wt.path / "a.txt").write_text("left behind\n")
+    commit(wt.path, "elsewhere")
+    git(wt.path, "checkout", "-q", "issue-7")
+    (wt.path / "n.txt").write_text("new\n")
+
+
+def _stash(wt: Worktree) -> None:
+    (wt.path / "a.txt").write_text("left behind\n")
+    git(wt.path, "stash", "-q")
+    (wt.path / "n.txt").write_text("new\n")
+
+
+def _stash_on_a_detached_head(wt: Worktree) -> None:
+    """Its subject names no branch; that it was the run's is told by the commit it was made on."""
+    git(wt.path, "checkout", "-q", "--detach")
+    (wt.path / "n.txt").write_text("new\n")
+    commit(wt.path, "elsewhere")
+    _stash(wt)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [_amend, _reset, _detach_and_return, _visit_another_branch, _stash, _stash_on_a_detached_head],
+    ids=lambda act: act.__name__.strip("_"),
+)
+def test_what_the_run_made_and_no_branch_carries_goes_to_a_ref_of_its_own(
+    world: World, act: Callable[[Worktree], None]
+) -> None:
+    with create(world) as wt:
+        act(wt)
+        others = _others(world)
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert _others(world) == others
+    assert not local_rescue_refs(world)
+    made = world.on_origin(rescue_ref(wt, "made"))
+    assert ("made", f"{rescue_ref(wt, 'made')} at {made} on origin") in wt.ending.places
+    assert "left behind" in git(world.origin, "log", "-m", "-p", "--format=", made)
+    assert git(world.origin, "log", "-1", "--format=%an %s", made).startswith("Nightkeep nightkeep: made on issue-7")
+
+
+def _others(world: World) -> str:
+    """Every ref of the clone but the Issue branch, and every entry of the stash."""
+    refs = git(world.launch, "for-each-ref", "--format=%(objectname) %(refname)").splitlines()
+    return "\n".join([*(ref for ref in refs if "issue-7" not in ref), git(world.launch, "stash", "list")])
+
+
+def test_a_persons_stash_and_branch_stay_theirs(world: World) -> None:
+    with create(world) as wt:
+        (world.launch / "a.txt").write_text("a person's stash\n")
+        git(world.launch, "stash", "-q")
+        git(world.launch, "checkout", "-q", "-b", "mine")
+        (world.launch / "a.txt").write_text("a person's branch\n")
+        commit(world.launch, "mine")
+        _stash(wt)
+        others = _others(world)
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert _others(world) == others
+    assert origin_has(world, "left behind\n")
+    for theirs in ("stash", "branch"):
+        assert not origin_has(world, f"a person's {theirs}\n")
+    named = [where for what, where in wt.ending.places if what == "made during the run"]
+    assert any(where.startswith("refs/heads/mine at ") for where in named)
+
+
+def _with_a_stash(world: World) -> None:
+    (world.launch / "a.txt").write_text("a person's old stash\n")
+    git(world.launch, "stash", "-q")
+
+
+def test_beside_a_persons_old_stash_the_runs_own_is_at_least_kept(world: World) -> None:
+    _with_a_stash(world)
+    with create(world) as wt:
+        _stash(wt)
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert not origin_has(world, "a person's old stash\n")
+    assert origin_has(world, "left behind\n") or kept_locally(world, "left behind\n")
+
+
+def test_beside_a_persons_old_stash_the_runs_own_goes_to_origin(world: World) -> None:
+    _with_a_stash(world)
+    with create(world) as wt:
+        _stash(wt)
+        wt.preserve_failed_run("main", "x")
+    assert origin_has(world, "left behind\n")
+    assert wt.ending.preserved is Preserved.ORIGIN
+
+
+def test_commits_of_a_persons_that_head_only_visited_are_not_the_runs(world: World) -> None:
+    git(world.launch, "checkout", "-q", "-b", "draft")
+    (world.launch / "a.txt").write_text("a person's\n")
+    commit(world.launch, "draft")
+    git(world.launch, "checkout", "-q", "main")
+    with create(world) as wt:
+        git(wt.path, "checkout", "-q", "draft")
+        git(wt.path, "checkout", "-q", "issue-7")
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert not world.snapshot_refs()
+    assert not local_rescue_refs(world)
+    assert (wt.ending.places, wt.ending.preserved) == ((), Preserved.NOTHING_MADE)
+
+
+def test_what_was_made_on_a_persons_commit_stays_here_and_is_named(world: World) -> None:
+    git(world.launch, "checkout", "-q", "-b", "draft")
+    (world.launch / "b.txt").write_text("a person's\n")
+    private = commit(world.launch, "draft")
+    git(world.launch, "checkout", "-q", "main")
+    with create(world) as wt:
+        git(wt.path, "checkout", "-q", "--detach", "draft")
+        (wt.path / "a.txt").write_text("left behind\n")
+        commit(wt.path, "on a draft")
+        git(wt.path, "checkout", "-q", "issue-7")
+        (wt.path / "n.txt").write_text("new\n")
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert world.origin_file("issue-7", "n.txt") == "new"
+    assert not origin_has(world, "a person's\n")
+    assert kept_locally(world, "left behind\n")
+    (reason,) = [where for what, where in wt.ending.places if what == "not pushed"]
+    assert private in reason
+    assert any(where.startswith(rescue_ref(wt, "made")) for what, where in wt.ending.places if what == "made")
+    assert wt.ending.preserved is Preserved.MACHINE

@@ -4,19 +4,24 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.worktree.runs import create, gone
+from tests.worktree.runs import contents, create, gone, kept, store_of
 from tests.world import World
 from worktree.processes import at_work_in
 
 
 def test_a_shell_in_the_worktree_keeps_it_and_is_named(world: World) -> None:
     with create(world) as wt:
+        (wt.path / "secret.env").write_text("k\n")
+        before = contents(wt.path)
         shell = subprocess.Popen(["sleep", "60"], cwd=wt.path)
+    where = Path(f"/proc/{shell.pid}/cwd").readlink()
     shell.kill()
     shell.wait()
-    assert wt.ending.kept
-    assert f"process {shell.pid} (sleep)" in wt.ending.why
-    assert (wt.path / "a.txt").exists()
+    assert kept(wt, world)
+    assert wt.ending.why == f"somebody is at work in it: process {shell.pid} (sleep)"
+    assert contents(wt.path) == before
+    assert where == wt.path, "it is where it was, under its old name"
+    assert not store_of(world, wt).exists()
 
 
 def test_an_open_file_in_the_worktree_keeps_it(world: World) -> None:

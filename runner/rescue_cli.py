@@ -1,0 +1,101 @@
+"""The command line's part about what was rescued: `nightkeep rescue …` and `nightkeep gc`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+rescue = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+
+_RunId = Annotated[str, typer.Argument(help="The run, or the beginning of its ID.", metavar="ID")]
+_TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the token. Default: token-file or token-command of your configuration, NIGHTKEEP_TOKEN, "
+        "GITHUB_TOKEN, `gh auth token`.",
+        metavar="FILE",
+    ),
+]
+_Offline = Annotated[bool, typer.Option("--offline", help="Do not ask origin.")]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@rescue.command("list")
+def rescue_list(
+    context: typer.Context, *, token_file: _TokenFile = None, offline: _Offline = False, as_json: _AsJson = False
+) -> None:
+    """List what is kept of each run: files in the rescue store, and rescue refs here and on origin."""
+    from runner.rescue_command import list_rescued
+
+    raise typer.Exit(list_rescued(context.obj, token_file, offline=offline, as_json=as_json))
+
+
+@rescue.command("show")
+def rescue_show(
+    context: typer.Context,
+    run_id: _RunId,
+    *,
+    token_file: _TokenFile = None,
+    offline: _Offline = False,
+    as_json: _AsJson = False,
+) -> None:
+    """Show everything that is kept of one run, why, and the git command that brings each part of it back."""
+    from runner.rescue_command import show_rescued
+
+    raise typer.Exit(show_rescued(run_id, context.obj, token_file, offline=offline, as_json=as_json))
+
+
+@rescue.command("restore")
+def rescue_restore(
+    context: typer.Context,
+    run_id: _RunId,
+    paths: Annotated[
+        list[str] | None, typer.Argument(help="Only these, as paths in the worktree. Default: all.", metavar="[PATH]…")
+    ] = None,
+    *,
+    to: Annotated[
+        Path | None, typer.Option(help="Where to put them. Default: the clone's checkout.", metavar="DIRECTORY")
+    ] = None,
+) -> None:
+    """Copy files of a run from the rescue store to where they were, or to a directory.
+
+    Nothing is overwritten: when anything else is in the way, all of that is named and nothing is written. The store
+    keeps them. Exit status: 0, or 2 when nothing was restored.
+    """
+    from runner.rescue_command import restore_rescued
+
+    raise typer.Exit(restore_rescued(run_id, paths or [], to, context.obj))
+
+
+@rescue.command("drop")
+def rescue_drop(
+    context: typer.Context,
+    run_id: _RunId,
+    *,
+    remote: Annotated[bool, typer.Option("--remote", help="Delete its rescue refs on origin, too.")] = False,
+    token_file: _TokenFile = None,
+) -> None:
+    """Delete what is kept of a run on this machine: its files in the store and its rescue refs in this clone.
+
+    Asks nothing. A run that may be at work, or whose worktree is still there, is refused.
+    """
+    from runner.rescue_command import drop_rescued
+
+    raise typer.Exit(drop_rescued(run_id, context.obj, token_file, remote=remote))
+
+
+def gc(
+    context: typer.Context,
+    *,
+    rehearsal: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    token_file: _TokenFile = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Delete what is kept of runs beyond the configured bounds, and name it.
+
+    That is what is older than rescue.keep-days, then the oldest while all is more than rescue.max-size; never the only
+    copy of a younger Failed run. With a token for GitHub also the rescue refs of closed pull requests.
+    """
+    from runner.gc_command import collect_garbage
+
+    raise typer.Exit(collect_garbage(context.obj, token_file, rehearsal=rehearsal, as_json=as_json))

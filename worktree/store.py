@@ -1,0 +1,117 @@
+"""The rescue store: what nothing else holds of a worktree that was taken away.
+
+<common git dir>/nightkeep/rescue/<run id>/
+    manifest.json   what is here, and why
+    tree/           what was left of the worktree, as it was
+    modules/        the object stores of its submodules
+    work.bundle     commits that origin refused
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from worktree.moving import LeftBehindError, move
+from worktree.reading import read_regular
+
+_LONGEST_MANIFEST = 1 << 26  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One top entry of what was left: its name in the worktree, as Python's `os` functions take it, and why."""
+
+    entry: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What one run left in the store. `moment` is RFC 3339 in UTC, `head` the commit at HEAD then."""
+
+    run_id: str
+    branch: str
+    path: str
+    head: str | None
+    moment: str
+    rows: tuple[Row, ...]
+
+
+class Store:
+    """The place of one run in the rescue store; there only once something was put into it."""
+
+    def __init__(self, common: Path, run_id: str) -> None:
+        self.path = common / "nightkeep" / "rescue" / run_id
+        self.tree = self.path / "tree"
+        self.modules = self.path / "modules"
+        self.bundle = self.path / "work.bundle"
+
+    def open(self) -> None:
+        """Make the directory, for this user alone, if it is not there."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def free_bundle(self) -> Path:
+        """Return a name for a bundle that nothing has yet."""
+        names = (self.bundle if number == 1 else self.path / f"work-{number}.bundle" for number in count(1))
+        return next(path for path in names if not os.path.lexists(path))
+
+    def take(self, tree: Path, modules: Path | None, manifest: Manifest) -> None:
+        """Move what is left of a worktree into the store, whole. Raises OSError with everything where it was.
+
+        Or LeftBehindError: all is in the store, and what somebody wrote late is still where it was, too. The manifest
+        is written first: a directory in the store without a word on what it is helps nobody.
+        """
+        self.open()
+        if os.path.lexists(self.tree) or os.path.lexists(self.modules):
+            raise FileExistsError(f"{self.path} holds something already")
+        write_manifest(self.path, manifest)
+        if modules is not None:
+            move(modules, self.modules)
+        try:
+            move(tree, self.tree)
+        except LeftBehindError:
+            raise
+        except OSError:
+            if modules is not None:
+                move(self.modules, modules)
+            raise
+        _sync(self.path)
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write `manifest.json` into a directory of the store, durably, in place of an earlier one."""
+    partial = directory / "manifest.json.partial"
+    with partial.open("w", encoding="ascii") as file:
+        # ASCII, because a name that is no UTF-8 can be written in no other way.
+        json.dump(asdict(manifest), file, indent=2, ensure_ascii=True)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(directory / "manifest.json")
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read the manifest in a directory of the store. Raises OSError or ValueError."""
+    fields = json.loads(read_regular(directory / "manifest.json", _LONGEST_MANIFEST))
+    try:
+        return Manifest(**{**fields, "rows": tuple(Row(**row) for row in fields["rows"])})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"{directory / 'manifest.json'} is no manifest: {error}") from error
+
+
+def manifest_now(run_id: str, branch: str, path: Path, head: str | None, rows: Iterable[Row]) -> Manifest:
+    """Return a manifest of this moment."""
+    moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return Manifest(run_id=run_id, branch=branch, path=str(path), head=head, moment=moment, rows=tuple(rows))
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
