@@ -57,6 +57,7 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         f"**Preserved:** {_preserved(outcome, room)}",
         _places(outcome, room),
         _kept(outcome, facts, room),
+        _rescued(outcome, facts, room),
         _secondary(outcome, room),
         _continuation(facts),
         _log(outcome, facts, room),
@@ -107,6 +108,16 @@ def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         f"**Kept on {_code(facts.host, room)}** is the worktree, because {_code(outcome.retained, room)}. Until "
         "somebody took from it what is needed and removed it, in the clone beside it, no Run from there works on this "
         "branch:\n\n"
+        f"{fenced(commands, 'sh')}"
+    )
+
+
+def _rescued(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
+    if outcome.rescued is None or outcome.run_id is None:
+        return ""
+    commands = f"nightkeep rescue show {outcome.run_id}\nnightkeep rescue restore {outcome.run_id} --to DIRECTORY"
+    return (
+        f"**Kept on {_code(facts.host, room)}** are files that nothing else holds. In the clone there:\n\n"
         f"{fenced(commands, 'sh')}"
     )
 

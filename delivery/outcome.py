@@ -27,8 +27,8 @@ class Outcome:
     `cause` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the cause's
     place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin that hold
     it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when it is
-    not. `note` is the Failure note, empty after a delivery. `interruption` is the
-    signal that ended it.
+    not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
+    note, empty after a delivery. `interruption` is the signal that ended it.
     """
 
     result: Result
@@ -46,5 +46,6 @@ class Outcome:
     refs: Mapping[str, str] = field(default_factory=dict)
     retained: str | None = None
     worktree: Path | None = None
+    rescued: Path | None = None
     note: str = ""
     interruption: Signals | None = None

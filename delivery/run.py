@@ -1,6 +1,6 @@
 """A Run: one issue, one pull request, from launch to clean-up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from worktree import (
     WorktreeError,
 )
 
+_MOST_NAMED = 5
 _LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
 
 
@@ -132,6 +133,7 @@ class Run:
         how = "going on from" if isinstance(plan.choice, Continuation) else "starting from"
         self.journal.enter("begun", run=worktree.run_id, path=str(worktree.path))
         self.report(f"working in {worktree.path} on {worktree.branch}, {how} origin's {start}")
+        _report_included(worktree, self.report)
         with worktree:
             delivery = Delivery(
                 plan=plan,
@@ -167,6 +169,7 @@ class Run:
             refs=ending.refs,
             retained=ending.why if ending.kept else None,
             worktree=ending.path,
+            rescued=ending.rescued,
         )
         if isinstance(ended, PullRequest):
             return replace(reached, pull_request=ended)
@@ -231,6 +234,21 @@ class Run:
         self.github.edit_comment(plan.issue.number, marker, note)
         if isinstance(plan.choice, Continuation) and plan.choice.pull_request:
             self.github.edit_comment(outcome.pull_request.number, marker, note)
+
+
+def _report_included(worktree: Worktree, report: Callable[[str], None]) -> None:
+    """Say what `.worktreeinclude` brought into the worktree, and what it did not."""
+    included = worktree.included
+    if included.paths:
+        report(f"copied in by .worktreeinclude: {_some(included.paths)}")
+    if included.left:
+        report(f"not copied in: {_some([f'{path} ({why})' for path, why in included.left])}")
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = len(paths) - _MOST_NAMED
+    shown = ", ".join(ascii(path)[1:-1] for path in paths[:_MOST_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _log_of(delivery: Delivery) -> Path | None:

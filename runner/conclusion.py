@@ -117,6 +117,7 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "secondary": list(outcome.secondary),
         "preserved": outcome.preserved,
         "places": [{"what": what, "where": where} for what, where in outcome.places],
+        "rescued": str(outcome.rescued) if outcome.rescued else None,
         "session_log": str(outcome.session_log) if outcome.session_log else None,
         "run": outcome.run_id,
         "interrupted_by": outcome.interruption.name if outcome.interruption else None,

@@ -65,8 +65,8 @@ def choose(entries: Sequence[Entry], bounds: Bounds) -> Choice:
 
 
 def is_only_copy(rescued: Rescued) -> bool:
-    """Decide whether work of a Failed run may be in the store alone; only what git ignores is surely none."""
-    if rescued.manifest is None or rescued.bundle or rescued.modules or rescued.local:
+    """Decide whether work may be in the store alone: a Failed run's always, a delivered one's unless git ignores it."""
+    if rescued.manifest is None or rescued.manifest.failed or rescued.bundle or rescued.modules or rescued.local:
         return True
     reasons = {row.entry: row.why for row in rescued.manifest.rows}
     return any(set(reasons.get(entry, "").split(", ")) - _WITHOUT_WORK for entry in rescued.entries)

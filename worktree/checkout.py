@@ -1,17 +1,19 @@
 """One linked worktree and all that is pinned about it; what preservation and clean-up work on."""
 
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from worktree.configuration import Configuration, as_environment, new_filters, read_configuration, without_filters
 from worktree.errors import PrivateWorkError, WorktreeError
+from worktree.files import everything_up_to
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.reading import read_regular
 from worktree.record import RecordDirectory, RunRecord, read_records
 from worktree.remote import Fence, RefUpdate, Remote
+from worktree.screening import screen_files
 from worktree.snapshot import Snapshot
 
 _LONGEST_LOG = 1 << 26  # bytes
@@ -36,7 +38,7 @@ class Ledger:
     origin that the run moved and was seen to have moved, the latest last; `local` the rescue refs that this machine
     alone has. `snapshots` are those taken, by their refs. `places` is what else a person is told: (what, where) in the
     order it came about. `filters` are the names of those switched off. `refs_seen` are the Launch repository's refs as
-    they were when somebody looked last.
+    they were when somebody looked last. `failed` says that the run was preserved as a Failed run.
     """
 
     held: set[str] = field(default_factory=set)
@@ -46,6 +48,7 @@ class Ledger:
     places: list[tuple[str, str]] = field(default_factory=list)
     filters: tuple[str, ...] = ()
     refs_seen: dict[str, str] = field(default_factory=dict)
+    failed: bool = False
 
     @property
     def published(self) -> list[Snapshot]:
@@ -129,6 +132,22 @@ class Checkout:
             return self
         off = as_environment(without_filters(self.ledger.filters))
         return replace(self, git=self.git.within(**off), shared=self.shared.within(**off))
+
+    def kept_from_salvage(self, paths: Collection[str]) -> Mapping[str, str]:
+        """Return those of `paths` that salvage does not publish, each with why; see `Screen`.
+
+        Files over the limit, such as look like they hold a secret that origin has not, and what was copied in.
+        """
+        found = screen_files(self.git, self.path, paths, self.record.pinned)
+        return {**found, **self._copied_in(paths)}
+
+    def kept_from_delivery(self, paths: Collection[str]) -> Mapping[str, str]:
+        """Return those of `paths` that are not committed for an agent: files over the limit, and what was copied in."""
+        return {**everything_up_to(self.path, self.git.limits.file)(paths), **self._copied_in(paths)}
+
+    def _copied_in(self, paths: Collection[str]) -> dict[str, str]:
+        # An agent can make git take an ignored file for one of its own.
+        return dict.fromkeys(set(paths) & set(self.included.paths), "it was copied in by .worktreeinclude")
 
     def private_commit(self, commit: str, now: Mapping[str, str]) -> str | None:
         """Return a commit that a push of `commit` would publish and that was a person's alone, or None.

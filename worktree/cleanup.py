@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from worktree.checkout import Checkout
@@ -17,7 +18,7 @@ from worktree.reading import read_words
 from worktree.removal import take_away
 from worktree.rescue import harden
 from worktree.state import State, Status, state_of
-from worktree.store import Row, Store, manifest_now
+from worktree.store import Manifest, Row, Store
 
 _MOST_NAMED = 5
 _LATE = "git does not list it, or it appeared or changed at the last moment"
@@ -194,7 +195,15 @@ def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> P
         checkout.path.rmdir()
         return None
     store = Store(checkout.remote.common, checkout.record.run_id)
-    manifest = manifest_now(checkout.record.run_id, checkout.record.branch, checkout.record.path, head, rows)
+    manifest = Manifest(
+        run_id=checkout.record.run_id,
+        branch=checkout.record.branch,
+        path=str(checkout.record.path),
+        head=head,
+        failed=checkout.ledger.failed,
+        moment=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        rows=rows,
+    )
     modules = checkout.admin / "modules"
     store.take(checkout.path, modules if holds_files(modules) else None, manifest)
     (store.tree / ".git").unlink()

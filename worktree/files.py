@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from worktree.git import Git
-from worktree.screening import TOO_LARGE, screen_files
+from worktree.screening import TOO_LARGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,6 @@ Screen = Callable[[Collection[str]], Mapping[str, str]]
 def everything_up_to(top: Path, limit: int) -> Screen:
     """Return what holds back only files over `limit` bytes."""
     return lambda paths: {path: TOO_LARGE for path in paths if _size(top / path) > limit}
-
-
-def what_may_be_published(git: Git, top: Path, before: str) -> Screen:
-    """Return what holds back files over the limit, and such as look like they hold a secret.
-
-    Tokens in the same file as the commit `before` has it, which origin has, do not count.
-    """
-    return lambda paths: screen_files(git, top, paths, before)
 
 
 def _size(path: Path) -> int:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from worktree.checkout import Checkout
 from worktree.errors import GitError, WorktreeError
-from worktree.files import list_files, stage_all, what_may_be_published
+from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.ladder import Rung, choose_rung, climb
 from worktree.record import host_name
@@ -93,7 +93,7 @@ def _mark_elsewhere(checkout: Checkout, state: State, base: str, reason: str, sn
 def _stage(checkout: Checkout, state: State) -> None:
     """Stage all that may be published and can be staged, and name the rest."""
     git, top = checkout.git, checkout.path
-    screen = what_may_be_published(git, top, checkout.record.pinned)
+    screen = checkout.kept_from_salvage
     left = stage_all(git, list_files(git, top), top, screen, state.staged)
     name_left(checkout, left)
 

@@ -16,9 +16,14 @@ from worktree.state import State
 def keep_snapshot(checkout: Checkout, state: State) -> str:
     """Snapshot the worktree into a local rescue ref; return the ref's name."""
     subject = f"nightkeep: snapshot of {checkout.record.branch}"
-    before = checkout.record.pinned
     snapshot = take_snapshot(
-        checkout.git, checkout.admin, checkout.path, checkout.directory.path, state, subject, before
+        checkout.git,
+        checkout.admin,
+        checkout.path,
+        state,
+        scratch=checkout.directory.path,
+        screen=checkout.kept_from_salvage,
+        subject=subject,
     )
     ref = keep(checkout, "snapshot", snapshot.commit)
     checkout.ledger.snapshots[ref] = snapshot

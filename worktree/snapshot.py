@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from worktree.files import private_index, what_may_be_published, write_complete_tree
+from worktree.files import Screen, private_index, write_complete_tree
 from worktree.git import IDENTITY, Git
 from worktree.state import State
 
@@ -24,11 +24,14 @@ class Snapshot:
     left: Mapping[str, str]
 
 
-def take_snapshot(git: Git, admin: Path, top: Path, scratch: Path, state: State, subject: str, before: str) -> Snapshot:
+def take_snapshot(
+    git: Git, admin: Path, top: Path, state: State, *, scratch: Path, screen: Screen, subject: str
+) -> Snapshot:
     """Make a commit of the working files, conflict markers and all, in the shape of a stash.
 
     Its parents are HEAD, a commit of the index where that differs, and what the unfinished operation brought in.
-    Works while the index is locked; moves no ref. `before` is as in `what_may_be_published`.
+    Works while the index is locked; moves no ref. What `screen` holds
+    back is not in it.
     """
     index_tree = index_commit = None
     if state.index_only or state.operation:
@@ -36,7 +39,7 @@ def take_snapshot(git: Git, admin: Path, top: Path, scratch: Path, state: State,
             index_tree = _index_tree(private, state)
             index_commit = commit_tree(private, index_tree, [state.head] if state.head else [], _INDEX)
     with private_index(git, admin, scratch) as private:
-        tree, left = write_complete_tree(private, top, what_may_be_published(git, top, before), state.staged)
+        tree, left = write_complete_tree(private, top, screen, state.staged)
     parents = list(dict.fromkeys(commit for commit in (state.head, index_commit, *state.other_heads) if commit))
     commit = commit_tree(git, tree, parents, _message(subject, state))
     return Snapshot(commit, tree, index_tree, left)

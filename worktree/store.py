@@ -9,9 +9,7 @@
 
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -31,12 +29,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What one run left in the store. `moment` is RFC 3339 in UTC, `head` the commit at HEAD then."""
+    """What one run left in the store. `moment` is when, RFC 3339 in UTC, and `head` HEAD's commit then; `failed` says
+    that it was a Failed run.
+    """
 
     run_id: str
     branch: str
     path: str
     head: str | None
+    failed: bool
     moment: str
     rows: tuple[Row, ...]
 
@@ -101,12 +102,6 @@ def read_manifest(directory: Path) -> Manifest:
         return Manifest(**{**fields, "rows": tuple(Row(**row) for row in fields["rows"])})
     except (TypeError, KeyError) as error:
         raise ValueError(f"{directory / 'manifest.json'} is no manifest: {error}") from error
-
-
-def manifest_now(run_id: str, branch: str, path: Path, head: str | None, rows: Iterable[Row]) -> Manifest:
-    """Return a manifest of this moment."""
-    moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return Manifest(run_id=run_id, branch=branch, path=str(path), head=head, moment=moment, rows=tuple(rows))
 
 
 def _sync(directory: Path) -> None:

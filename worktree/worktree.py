@@ -11,7 +11,7 @@ from worktree.checkout import Checkout, Ledger
 from worktree.cleanup import EMPTY, Cleaned, clean_up, read_head
 from worktree.ending import Ending, Preserved
 from worktree.errors import PreservationError, UnsettledError, WorktreeError
-from worktree.files import Listing, everything_up_to, list_files, stage_all
+from worktree.files import Listing, list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.inclusion import Included
 from worktree.interruption import Interruption
@@ -182,7 +182,7 @@ class Worktree:
 
     def _commit_everything(self, listing: Listing, subject: str) -> list[str]:
         git = self._checkout.git
-        left = sorted(stage_all(git, listing, self.path, everything_up_to(self.path, git.limits.file)))
+        left = sorted(stage_all(git, listing, self.path, self._checkout.kept_from_delivery))
         if not git.answers("diff-index", "--cached", "--quiet", "HEAD", "--"):
             message = git.redact(subject).encode(errors="surrogateescape")
             flags = ("--quiet", "--no-verify", "--cleanup=whitespace", "--file=-")
@@ -197,6 +197,7 @@ class Worktree:
         cause. Raises PreservationError; then the checkout and the local branch stay, whatever happens after.
         """
         self._retained = "the Failed run's work could not be preserved whole"
+        self._checkout.ledger.failed = True
         try:
             preserve(self._checkout.completing().without_new_filters(), base, reason)
         except Exception as error:

@@ -30,7 +30,8 @@ def put(world: World, run_id: str, *names: str, why: str = "ignored", branch: st
     moment = f"{datetime.strptime(run_id[:15], '%Y%m%dT%H%M%S').replace(tzinfo=UTC):%Y-%m-%dT%H:%M:%SZ}"
     rows = tuple(Row(name, why) for name in names)
     write_manifest(
-        store.path, Manifest(run_id=run_id, branch=branch, path="/gone", head="f" * 40, moment=moment, rows=rows)
+        store.path,
+        Manifest(run_id=run_id, branch=branch, path="/gone", head="f" * 40, failed=False, moment=moment, rows=rows),
     )
     return store
 

@@ -1,6 +1,7 @@
 """Failed runs: the work is safe, and a maintainer reads what went wrong."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -279,3 +280,29 @@ def test_a_failed_run_of_a_base_branch_that_somebody_moved_meanwhile(stage: Stag
     result = stage.run(number, stage.agent(f"{move} main:refs/remotes/origin/main; exit 3"), "--json")
     assert (result.status, result.document["preserved"]) == (1, "nothing-made"), result
     assert stage.labels(number) == {"bug", "ready-for-agent"}
+
+
+def test_what_is_rescued_can_be_found_from_the_note(stage: Stage) -> None:
+    result = stage.run(stage.issue(), stage.agent("echo half > half.txt; echo k > secret.env; exit 3"), "--json")
+    document = result.document
+    assert (result.status, document["preserved"]) == (3, "machine"), str(result)
+    note = stage.note(stage.pull()["number"])
+    assert f"nightkeep rescue show {document['run']}" in note
+    assert "secret.env (ignored)" in note
+    assert "k\n" in (Path(document["rescued"]) / "tree" / "secret.env").read_text()
+
+
+def test_what_is_copied_in_is_said_and_never_published(stage: Stage) -> None:
+    (stage.clone / ".worktreeinclude").write_text("*.env\nlocal.json\n")
+    (stage.clone / "secret.env").write_text("k\n")
+    (stage.clone / "local.json").write_text("{}\n")
+    agent = "cat secret.env > seen.txt; : > .gitignore; echo half > half.txt; exit 3"
+    result = stage.run(stage.issue(), stage.agent(agent), "--json")
+    assert "copied in by .worktreeinclude: secret.env" in result.stderr
+    assert "not copied in: local.json (git does not ignore it in the worktree" in result.stderr
+    assert stage.world.origin_file("issue-1", "seen.txt") == "k"
+    assert set(git(stage.world.origin, "ls-tree", "--name-only", "issue-1").split()) >= {"half.txt", "seen.txt"}
+    assert "secret.env" not in git(stage.world.origin, "ls-tree", "--name-only", "issue-1").split()
+    assert (result.status, result.document["rescued"]) == (1, None), str(result)
+    for name in (".worktreeinclude", "secret.env", "local.json"):
+        (stage.clone / name).unlink()

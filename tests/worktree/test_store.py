@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.worktree.runs import contents
-from worktree.store import Manifest, Row, Store, manifest_now, read_manifest, write_manifest
+from worktree.store import Manifest, Row, Store, read_manifest, write_manifest
 
 ODD_NAMES = ["new\nline", 'quo"te', "bytes \udcff", "-n", "ü", "\x01", "back\\slash"]
 
@@ -27,7 +27,9 @@ def _tree(top: Path) -> Path:
 
 
 def _manifest(*rows: Row) -> Manifest:
-    return manifest_now("run-1", "issue-7", Path("/somewhere/widget-issue-7"), "1" * 40, rows)
+    path = "/somewhere/widget-issue-7"
+    moment = "2026-11-30T01:02:03Z"
+    return Manifest(run_id="run-1", branch="issue-7", path=path, head="1" * 40, failed=True, moment=moment, rows=rows)
 
 
 def _store(tmp_path: Path) -> Store:

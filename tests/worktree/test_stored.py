@@ -58,7 +58,7 @@ def only(world: World) -> Rescued:
     return found[0]
 
 
-def put(world: World, run_id: str, *, why: str = "ignored", size: int = 100) -> Store:
+def put(world: World, run_id: str, *, why: str = "ignored", size: int = 100, failed: bool = False) -> Store:
     """Put into the store what a run of that time would have left."""
     store = Store(world.launch / ".git", run_id)
     store.open()
@@ -66,7 +66,7 @@ def put(world: World, run_id: str, *, why: str = "ignored", size: int = 100) -> 
     (store.tree / "left").write_bytes(b"x" * size)
     moment = f"{began(run_id):%Y-%m-%dT%H:%M:%SZ}"
     manifest = Manifest(
-        run_id=run_id, branch="issue-7", path="/gone", head=None, moment=moment, rows=(Row("left", why),)
+        run_id=run_id, branch="issue-7", path="/gone", head=None, failed=failed, moment=moment, rows=(Row("left", why),)
     )
     write_manifest(store.path, manifest)
     return store
@@ -525,8 +525,10 @@ def test_only_what_git_ignores_is_surely_no_work(world: World, why: str, bundled
     if bundled:
         store.bundle.write_bytes(b"")
     assert is_only_copy(only(world)) is is_only
+    put(world, YOUNG, why=why, failed=True)
+    assert all(is_only_copy(one) for one in read_rescued(opened(world), {}) if one.run_id == YOUNG)
     (store.path / "manifest.json").unlink()
-    assert is_only_copy(only(world))
+    assert all(is_only_copy(one) for one in read_rescued(opened(world), {}))
 
 
 def collect(
