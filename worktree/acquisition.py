@@ -13,7 +13,17 @@ from worktree.errors import AcquisitionError, BranchTakenError, GitError, Launch
 from worktree.inclusion import Included, include
 from worktree.launch import Launch
 from worktree.reading import read_regular, read_words
-from worktree.record import RecordDirectory, RunRecord, host_name, new_run_id
+from worktree.record import (
+    Before,
+    Made,
+    RecordDirectory,
+    RunRecord,
+    boot_id,
+    host_name,
+    new_run_id,
+    pid_namespace,
+    pid_started,
+)
 from worktree.remote import Fence, Origin, Remote
 
 
@@ -29,8 +39,8 @@ def acquire_new(
     _refuse(launch.obstacle(branch, None))
     remote = launch.remote(origin)
     pinned = _pin(launch, remote, fetched, base)[base]
-    record = _record(launch, base, branch, pinned, pinned, made_branch=True)
-    return _add(launch, remote, fence, record, resumed=False)
+    record = _record(launch, base, branch, pinned, pinned, made_branch=True, resumed=False)
+    return _add(launch, remote, fence, record)
 
 
 def acquire_existing(
@@ -46,8 +56,8 @@ def acquire_existing(
     pinned = _pin(launch, remote, fetched, base, branch)
     _refuse(launch.obstacle(branch, pinned[branch]))
     made_branch = f"refs/heads/{branch}" not in launch.refs
-    record = _record(launch, base, branch, pinned[branch], pinned[base], made_branch=made_branch)
-    return _add(launch, remote, fence, record, resumed=True)
+    record = _record(launch, base, branch, pinned[branch], pinned[base], made_branch=made_branch, resumed=True)
+    return _add(launch, remote, fence, record)
 
 
 def _refuse(obstacle: str | None) -> None:
@@ -81,15 +91,21 @@ def _fetch(remote: Remote, branches: tuple[str, ...]) -> Mapping[str, str]:
         raise LaunchError(f"branch {missing[0]} does not exist on origin ({remote.url}); push it first") from None
 
 
-def _record(launch: Launch, base: str, branch: str, pinned: str, pinned_base: str, *, made_branch: bool) -> RunRecord:
+def _record(
+    launch: Launch, base: str, branch: str, pinned: str, pinned_base: str, *, made_branch: bool, resumed: bool
+) -> RunRecord:
     return RunRecord(
         run_id=new_run_id(),
         pid=os.getpid(),
+        pid_started=pid_started(),
+        pid_namespace=pid_namespace(),
+        boot=boot_id(),
         host=host_name(),
         started=datetime.now(UTC),
         base=base,
         branch=branch,
         made_branch=made_branch,
+        resumed=resumed,
         path=_free_path(launch, branch),
         pinned=pinned,
         pinned_base=pinned_base,
@@ -106,7 +122,7 @@ def _free_path(launch: Launch, branch: str) -> Path:
     return path
 
 
-def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord, *, resumed: bool) -> Checkout:
+def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord) -> Checkout:
     directory = RecordDirectory(launch.common, record.run_id)
     # Clean-up reads the log of HEAD. Once it is there git goes on with it, whatever is configured.
     logging = replace(launch.git, settings=(("core.logAllRefUpdates", "true"),))
@@ -114,8 +130,7 @@ def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord,
     _begin(launch, record, directory)
     try:
         logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, str(record.path), record.branch)
-        made = _checkout(launch, remote, fence, record, directory, resumed=resumed)
-        return replace(made, included=include(launch.git, launch.top, record.path))
+        return _with_included(launch, _checkout(launch, remote, fence, record, directory))
     except (WorktreeError, OSError) as error:
         kept = _undo(launch, remote, record, directory)
         if isinstance(error, WorktreeError) and kept is None:
@@ -123,10 +138,26 @@ def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord,
         raise AcquisitionError(f"the worktree {record.path} could not be made: {error}", kept) from error
 
 
+def _with_included(launch: Launch, made: Checkout) -> Checkout:
+    """Copy in what the task needs, and put down the worktree as it is then."""
+    included = include(launch.git, launch.top, made.path)
+    made.directory.note(Made(identity=made.identity, acquired=made.acquired, included=included.paths))
+    return replace(made, included=included)
+
+
+def before(launch: Launch) -> Before:
+    """Return the clone as it is now, as far as what a run made is told from it later."""
+    return Before(
+        refs=dict(launch.refs),
+        stashes=tuple(entry.commit for entry in launch.stash),
+        filters=tuple(entry for entry in launch.configuration if entry[1].startswith("filter.")),
+    )
+
+
 def _begin(launch: Launch, record: RunRecord, directory: RecordDirectory) -> None:
     """Write the record and make the branch, or neither."""
     try:
-        directory.write(record)
+        directory.write(record, before(launch))
         if record.made_branch:
             _make_branch(launch, record)
     except OSError as error:
@@ -159,8 +190,6 @@ def _checkout(
     fence: Fence | None,
     record: RunRecord,
     directory: RecordDirectory,
-    *,
-    resumed: bool,
 ) -> Checkout:
     admin = Path(os.fsdecode(read_regular(record.path / ".git")).removeprefix("gitdir: ").removesuffix("\n"))
     status = record.path.lstat()
@@ -184,7 +213,6 @@ def _checkout(
         refs=launch.refs,
         stashes=frozenset(entry.commit for entry in launch.stash),
         configuration=launch.configuration,
-        resumed=resumed,
         included=Included((), ()),
         fence=fence,
         ledger=Ledger(held={record.pinned, record.pinned_base}),
@@ -205,7 +233,7 @@ def _undo(launch: Launch, remote: Remote, record: RunRecord, directory: RecordDi
     try:
         owner = _lock_at(record.path)
         if owner == ["nightkeep", record.run_id]:
-            half_made = _checkout(launch, remote, None, record, directory, resumed=False).completing()
+            half_made = _checkout(launch, remote, None, record, directory).completing()
             why = clean_up(half_made).retained
             return None if why is None else f"{left}: {why}"
         if record.path.exists() and not owner:

@@ -63,8 +63,7 @@ class Checkout:
     `git` works in it by both names, so that a replaced `.git` leads nowhere; `shared` works in the git directory
     common to all worktrees. `identity` is the device and inode of `path` at acquisition, `acquired` when that was,
     in ns. `top` is the top level of the Launch directory's own checkout; `refs`, `stashes` (entries) and
-    `configuration` are those of the Launch repository before the run. `resumed` says that origin held the Issue
-    branch before, `included` what was copied in for the task.
+    `configuration` are those of the Launch repository before the run. `included` is what was copied in for the task.
     """
 
     record: RunRecord
@@ -80,7 +79,6 @@ class Checkout:
     refs: Mapping[str, str]
     stashes: frozenset[str]
     configuration: Configuration
-    resumed: bool
     included: Included
     fence: Fence | None
     ledger: Ledger
@@ -93,7 +91,7 @@ class Checkout:
     @property
     def on_origin(self) -> str | None:
         """The commit at which origin was last seen to hold the Issue branch; None when it was not seen there."""
-        return self.ledger.refs.get(self.branch_ref, self.record.pinned if self.resumed else None)
+        return self.ledger.refs.get(self.branch_ref, self.record.pinned if self.record.resumed else None)
 
     def is_in_place(self) -> bool:
         """Whether `path` is still the directory that was acquired, and no link or other directory in its place."""

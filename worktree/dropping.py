@@ -11,7 +11,7 @@ from worktree.descent import below, delete
 from worktree.errors import GitError
 from worktree.launch import Launch
 from worktree.mounts import mounts_below
-from worktree.record import RecordDirectory, read_records
+from worktree.record import RecordDirectory, owner_may_live, read_records
 from worktree.remote import ABSENT, RefUpdate, Remote
 from worktree.stored import Rescued, RescueError
 
@@ -66,7 +66,7 @@ def _look_at(common: Path, run_id: str) -> RunFacts:
         return RunFacts(recorded=True, readable=False)
     places = (record.path, record.path.with_name(f"{record.path.name}.removing"))
     retained = next((place for place in places if os.path.lexists(place)), None)
-    return RunFacts(recorded=True, may_live=record.owner_may_live(), retained=retained)
+    return RunFacts(recorded=True, may_live=owner_may_live(common, record), retained=retained)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

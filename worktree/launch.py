@@ -9,7 +9,7 @@ from worktree.configuration import read_configuration
 from worktree.errors import GitError, LaunchError
 from worktree.git import Git, Limits
 from worktree.interruption import Interruption
-from worktree.record import RunRecord, read_records
+from worktree.record import RunRecord, owner_may_live, read_records
 from worktree.redaction import Redactor
 from worktree.remote import Origin, Remote, pinned_settings
 from worktree.stash import StashEntry, read_stash
@@ -148,7 +148,7 @@ class Launch:
         """
         for record in read_records(self.common):
             if record.branch == branch and record.path.exists():
-                return _taken(record)
+                return _taken(record, may_live=owner_may_live(self.common, record))
         local = self.refs.get(f"refs/heads/{branch}")
         if local in (None, on_origin):
             return None
@@ -179,9 +179,9 @@ class Launch:
         return next((value for _, name, value in reversed(self.configuration) if name == key), None)
 
 
-def _taken(record: RunRecord) -> str:
+def _taken(record: RunRecord, *, may_live: bool) -> str:
     where = f"{record.branch} is checked out in {record.path} by run {record.run_id}"
-    if record.owner_may_live():
+    if may_live:
         return f"{where}, process {record.pid} on {record.host}; wait for its end, or work on another issue"
     return (
         f"{where}, which has ended and kept it. See what it holds (git -C {record.path} status --ignored), take the "

@@ -1,14 +1,20 @@
 """The record of a run on this machine: made before its worktree, removed after it.
 
 <common git dir>/nightkeep/runs/<run id>/
-    record.json   what the run is and what it pinned
-    index         a private copy of the index, while it is in use
-    session-*     raw output of a session that has not been redacted yet
+    owner.lock      held by the runner alone; the kernel lets go of it, however the runner ends
+    record.json     what the run is and what it pinned
+    before.json     the clone's refs, stash and filters as they were before
+    checkout.json   the worktree as it was made; there once it was
+    retained.json   why it was retained; there once its run has ended with it
+    index           a private copy of the index, while it is in use
+    session-*       raw output of a session that has not been redacted yet
 """
 
 import contextlib
+import fcntl
 import os
 import secrets
+import shutil
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,65 +24,181 @@ from pydantic import BaseModel, ConfigDict
 
 from worktree.reading import read_regular
 
+_LONGEST = 1 << 26  # bytes
+_RECORD, _BEFORE, _CHECKOUT, _LOCK = "record.json", "before.json", "checkout.json", "owner.lock"
+_RETAINED = "retained.json"
+_UNFINISHED = ".new-"
 
-class RunRecord(BaseModel):
-    """What is known about a run before anything is made. `pinned` is the commit that the worktree starts from."""
 
+class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RunRecord(_Document):
+    """What is known about a run before anything is made. `pinned` is the commit that the worktree starts from.
+
+    `pid`, with the time of its start, boot and namespace, is for people: whether the runner lives only its lock tells.
+    `resumed` says that origin held the Issue branch before.
+    """
 
     run_id: str
     pid: int
+    pid_started: float
+    pid_namespace: str
+    boot: str
     host: str
     started: datetime
     base: str
     branch: str
     made_branch: bool
+    resumed: bool
     path: Path
     pinned: str
     pinned_base: str
 
-    def owner_may_live(self) -> bool:
-        """Whether the process that made the record may still run; another machine's always may."""
-        if self.host != host_name():
-            return True
-        try:
-            return psutil.Process(self.pid).create_time() <= self.started.timestamp()
-        except psutil.NoSuchProcess:
-            return False
+
+class Before(_Document):
+    """The clone before a run: its refs by name, its stash entries, and the configuration of filters."""
+
+    refs: dict[str, str]
+    stashes: tuple[str, ...]
+    filters: tuple[tuple[str, str, str], ...]
+
+
+class Made(_Document):
+    """A worktree as it was made: device and inode of its directory, when, in ns, and what was copied in."""
+
+    identity: tuple[int, int]
+    acquired: int
+    included: tuple[str, ...]
+
+
+class Retained(_Document):
+    """Why a worktree was retained at the end of its run, when (RFC 3339 in UTC), and where what was made is."""
+
+    why: str
+    moment: str
+    places: tuple[tuple[str, str], ...]
 
 
 class RecordDirectory:
-    """The private directory of one run."""
+    """The private directory of one run, and the lock of the runner that owns it."""
 
     def __init__(self, common: Path, run_id: str) -> None:
         self.path = common / "nightkeep" / "runs" / run_id
+        self._lock: int | None = None
 
-    def write(self, record: RunRecord) -> None:
-        """Make the directory, which must not exist, and write the record durably."""
+    def write(self, record: RunRecord, before: Before) -> None:
+        """Make the directory, which must not exist, with everything in it; whoever sees it sees it owned."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.path.mkdir(mode=0o700)
-        with (self.path / "record.json").open("x", encoding="utf-8") as file:
-            file.write(record.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        unfinished = self.path.with_name(f"{_UNFINISHED}{self.path.name}")
+        unfinished.mkdir(mode=0o700)
+        try:
+            self._lock = _locked(unfinished / _LOCK)
+            _write(unfinished / _BEFORE, before)
+            _write(unfinished / _RECORD, record)
+            unfinished.rename(self.path)
+            _sync(self.path.parent)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+
+    def note(self, made: Made) -> None:
+        """Put down the worktree that was made."""
+        _write(self.path / _CHECKOUT, made)
+
+    def retain(self, retained: Retained) -> None:
+        """Put down that the run has ended, and why its worktree is still there."""
+        (self.path / _RETAINED).unlink(missing_ok=True)
+        _write(self.path / _RETAINED, retained)
+
+    def retained(self) -> Retained | None:
+        """Return why the worktree was retained; None for a run that has not ended, or did not end well."""
+        try:
+            return Retained.model_validate_json(read_regular(self.path / _RETAINED, _LONGEST))
+        except (OSError, ValueError):
+            return None
+
+    def own(self) -> bool:
+        """Become the owner of a run whose runner is gone; False when it lives, or when that cannot be told."""
+        try:
+            self._lock = _locked(self.path / _LOCK, flags=0)
+        except OSError:
+            return False
+        return True
+
+    def read(self) -> tuple[RunRecord, Before, Made | None]:
+        """Return what was put down. Raises OSError or ValueError."""
+        record = RunRecord.model_validate_json(read_regular(self.path / _RECORD, _LONGEST))
+        before = Before.model_validate_json(read_regular(self.path / _BEFORE, _LONGEST))
+        try:
+            made = Made.model_validate_json(read_regular(self.path / _CHECKOUT, _LONGEST))
+        except FileNotFoundError:
+            return record, before, None
+        return record, before, made
 
     def remove(self) -> bool:
         """Remove the record if there is one; False when the directory holds anything else, which is left alone."""
         if not self.path.exists():
             return True
-        if {entry.name for entry in self.path.iterdir()} - {"record.json"}:
+        ours = [_CHECKOUT, _BEFORE, _RETAINED, _RECORD, _LOCK]
+        if {entry.name for entry in self.path.iterdir()} - set(ours):
             return False
-        (self.path / "record.json").unlink(missing_ok=True)
+        for name in ours:
+            (self.path / name).unlink(missing_ok=True)
         self.path.rmdir()
+        self.release()
         return True
+
+    def release(self) -> None:
+        """Let go of the lock: from here on anybody may own the run."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _locked(file: Path, flags: int = os.O_CREAT | os.O_EXCL) -> int:
+    """Return a descriptor that holds the lock on a file; raises OSError where somebody else does."""
+    descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _write(file: Path, document: _Document) -> None:
+    with file.open("x", encoding="utf-8") as opened:
+        opened.write(document.model_dump_json(indent=2) + "\n")
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def owner_may_live(common: Path, record: RunRecord) -> bool:
+    """Whether the runner of a run may still be at work. Another host's always may, and so may one in doubt."""
+    if record.host != host_name():
+        return True
+    directory = RecordDirectory(common, record.run_id)
+    owned = directory.own()
+    directory.release()
+    return not owned
 
 
 def read_records(common: Path) -> list[RunRecord]:
     """Return the records of this clone's runs that can be read."""
     found = []
-    for file in sorted((common / "nightkeep" / "runs").glob("*/record.json")):
+    for file in sorted((common / "nightkeep" / "runs").glob(f"[!.]*/{_RECORD}")):
         with contextlib.suppress(OSError, ValueError):
-            found.append(RunRecord.model_validate_json(read_regular(file)))
+            found.append(RunRecord.model_validate_json(read_regular(file, _LONGEST)))
     return found
 
 
@@ -88,3 +210,24 @@ def new_run_id() -> str:
 def host_name() -> str:
     """Return this machine's name, or "unknown"."""
     return socket.gethostname() or "unknown"
+
+
+def boot_id() -> str:
+    """Return what tells one start of this machine from another, "" where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def pid_namespace() -> str:
+    """Return the name of the namespace that process ids count in here, "" where the system does not say."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def pid_started() -> float:
+    """Return when this process started, in seconds of the epoch."""
+    return psutil.Process().create_time()

@@ -1,6 +1,8 @@
 """A git worktree that an agent may do anything in."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +19,7 @@ from worktree.inclusion import Included
 from worktree.interruption import Interruption
 from worktree.launch import Launch
 from worktree.preservation import preserve
+from worktree.record import Retained
 from worktree.remote import Fence, Origin
 from worktree.rescue import keep_snapshot, made_elsewhere, publish
 from worktree.state import read_state, why_unsettled
@@ -223,6 +226,8 @@ class Worktree:
         places = [*ledger.places, *checkout.local_places(), *elsewhere]
         if cleaned.retained is not None:
             places.append(("worktree", str(self.path)))
+            _put_down(checkout, cleaned.retained, places)
+        checkout.directory.release()
         self._ending = Ending(
             kept=cleaned.retained is not None,
             why=cleaned.retained or _why_gone(cleaned, checkout),
@@ -234,6 +239,13 @@ class Worktree:
             preserved=_preserved(cleaned, ledger, elsewhere),
             rescued=cleaned.store,
         )
+
+
+def _put_down(checkout: Checkout, why: str, places: list[tuple[str, str]]) -> None:
+    """Say in the record that the run has ended and why its worktree is there, for whoever comes by later."""
+    moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    with suppress(OSError):  # then it is looked at once more
+        checkout.directory.retain(Retained(why=why, moment=moment, places=tuple(places)))
 
 
 def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
