@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from delivery.errors import GitHubError
 from delivery.github import GitHub, Issue
+from delivery.unfinished import Unfinished
 
 
 class Claim:
@@ -13,31 +14,44 @@ class Claim:
         self, github: GitHub, issue: Issue, *, ready: str, in_progress: str, report: Callable[[str], None]
     ) -> None:
         self._github = github
-        self._issue = issue
+        self._number = issue.number
         self._report = report
         labels = {label.lower(): label for label in issue.labels}
         self._in_progress = in_progress
-        self._was_ready = labels.get(ready.lower())
-        self._was_in_progress = in_progress.lower() in labels
+        self._ready = labels.get(ready.lower())
+        self.was_in_progress = in_progress.lower() in labels
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether the issue had the label that lets an agent take it."""
+        return self._ready is not None
+
+    @classmethod
+    def of(cls, github: GitHub, issue: Issue, unfinished: Unfinished, report: Callable[[str], None]) -> "Claim":
+        """Return the claim that a Run made which was killed."""
+        claim = cls(github, issue, ready=unfinished.ready, in_progress=unfinished.in_progress, report=report)
+        claim._ready = unfinished.ready if unfinished.was_ready else None
+        claim.was_in_progress = unfinished.was_in_progress
+        return claim
 
     def make(self) -> None:
         """Add the one label, take the other off. Raises GitHubError with the issue as it was, or nearly."""
-        number = self._issue.number
-        if self._was_in_progress:
+        number = self._number
+        if self.was_in_progress:
             self._report(f"#{number} is labelled {self._in_progress} already; going on")
         else:
             self._report(f"labelling #{number} {self._in_progress}")
             self._github.add_label(number, self._in_progress)
-        if self._was_ready:
-            self._github.remove_label(number, self._was_ready)
+        if self._ready:
+            self._github.remove_label(number, self._ready)
 
     def release(self) -> None:
         """Put back what `make` changed, for a Run that made nothing; trouble is reported with the remedy."""
-        number = self._issue.number
+        number = self._number
         try:
-            if self._was_ready:
-                self._github.add_label(number, self._was_ready)
-            if not self._was_in_progress:
+            if self._ready:
+                self._github.add_label(number, self._ready)
+            if not self.was_in_progress:
                 self._github.remove_label(number, self._in_progress)
         except GitHubError as error:
             self._report(f"could not release #{number}: {error}; take the label {self._in_progress} off by hand")

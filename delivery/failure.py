@@ -73,8 +73,9 @@ def judge(error: Exception, interruption: Interruption) -> tuple[Result, str]:
 def _preserve(worktree: Worktree, base: str, cause: str, secondary: list[str]) -> None:
     try:
         worktree.preserve_failed_run(base, next(iter(cause.splitlines()), ""))
-    except PreservationError as error:
-        secondary.append(f"not everything could be brought to origin: {error}")
+    except PreservationError:
+        # Why not is the reason for which the worktree is retained, and is told as that.
+        secondary.append("preservation was not completed, so the worktree is kept")
 
 
 def _settle_pull_request(

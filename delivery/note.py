@@ -113,13 +113,25 @@ def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
 
 
 def _rescued(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
-    if outcome.rescued is None or outcome.run_id is None:
+    show = show_command(outcome)
+    if show is None:
         return ""
-    commands = f"nightkeep rescue show {outcome.run_id}\nnightkeep rescue restore {outcome.run_id} --to DIRECTORY"
+    if outcome.rescued is None:
+        what = "**Rescued** is what the Issue branch on origin does not hold."
+        return f"{what} In the clone on {_code(facts.host, room)}:\n\n{fenced(show, 'sh')}"
+    commands = f"{show}\nnightkeep rescue restore {outcome.run_id} --to DIRECTORY"
     return (
         f"**Kept on {_code(facts.host, room)}** are files that nothing else holds. In the clone there:\n\n"
         f"{fenced(commands, 'sh')}"
     )
+
+
+def show_command(outcome: Outcome) -> str | None:
+    """Return the command that shows what was rescued of the Run, and how to get it back; None when nothing was."""
+    # The rescue refs and the directory in the store are called by the run alike.
+    named = f"nightkeep/rescue/{outcome.run_id}"
+    found = outcome.run_id and (outcome.rescued or any(named in where for _, where in outcome.places))
+    return f"nightkeep rescue show {outcome.run_id}" if found else None
 
 
 def _secondary(outcome: Outcome, room: _Room) -> str:

@@ -9,8 +9,8 @@ from delivery.branches import Continuation
 from delivery.claim import Claim
 from delivery.conventions import Conventions
 from delivery.delivery import Delivery
-from delivery.errors import GitHubError, PreflightError, Stage
-from delivery.failure import Failure, judge
+from delivery.errors import GitHubError, PreflightError, RunFailureError, Stage
+from delivery.failure import Failure, fail, judge
 from delivery.github import GitHub, PullRequest
 from delivery.issue_url import IssueUrl
 from delivery.note import NoteFacts, failure_note, note_marker, resolved_note
@@ -19,6 +19,7 @@ from delivery.preflight import Plan, preflight, unanswered
 from delivery.probes import examine
 from delivery.pull_request import PullRequests
 from delivery.session import Sessions
+from delivery.unfinished import Unfinished
 from worktree import (
     AcquisitionError,
     BranchTakenError,
@@ -31,8 +32,11 @@ from worktree import (
     Redactor,
     Worktree,
     WorktreeError,
+    orphans,
+    rescued_by,
 )
 
+_DIED = "the runner died"
 _MOST_NAMED = 5
 _LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
 
@@ -66,23 +70,83 @@ class Run:
         PreflightError, with nothing begun.
         """
         examine(self.github, self.launch, self.origin, plan, conventions, logs=self.logs, report=self.report)
-        self.journal.enter(
-            "claim",
-            issue=str(self.url),
-            base=plan.base,
-            branch=plan.branch,
-            ready=conventions.ready_label,
-            in_progress=conventions.in_progress_label,
-            continued=isinstance(plan.choice, Continuation),
-        )
         claim = self._claim(plan, conventions)
-        outcome = self._publish(plan, self._work(plan, conventions, sessions))
+        before = plan.choice.pull_request if isinstance(plan.choice, Continuation) else None
+        outcome = self._publish(plan.issue.number, before, self._work(plan, conventions, sessions))
         # A Continuation's branch was there before: something was made, though not by this Run.
         if outcome.preserved is Preserved.NOTHING_MADE and not isinstance(plan.choice, Continuation):
             self.journal.enter("release")
             claim.release()
         self.journal.enter("end", result=outcome.result)
+        self.journal.close()
         return outcome
+
+    def recover(self, unfinished: Unfinished) -> Outcome:
+        """Finish what a Run began whose runner was killed: preserve, draft, note, release; every ending is an outcome.
+
+        Raises DeferredError, with nothing done, when somebody is at work in its worktree; GitHubError or WorktreeError
+        when GitHub or origin does not answer. Then it can be done again.
+        """
+        issue = self.github.issue(self.url.number)
+        pull_requests = PullRequests(
+            self.github, issue, base=unfinished.base, branch=unfinished.branch, report=self.report
+        )
+        outcome = self._finished(unfinished, pull_requests)
+        outcome = self._publish(issue.number, outcome.pull_request if unfinished.continued else None, outcome)
+        if outcome.preserved is Preserved.NOTHING_MADE and not unfinished.continued and not unfinished.delivered:
+            self.journal.enter("release")
+            Claim.of(self.github, issue, unfinished, self.report).release()
+        self.journal.enter("end", result=outcome.result)
+        self.journal.close()
+        return outcome
+
+    def _finished(self, unfinished: Unfinished, pull_requests: PullRequests) -> Outcome:
+        recorded = any(orphan.run_id == unfinished.run_id for orphan in orphans(self.launch))
+        if unfinished.run_id is None or not recorded:
+            return self._without_record(unfinished, pull_requests)
+        with Worktree.reclaim(self.launch, unfinished.run_id, origin=self.origin) as worktree:
+            ended: PullRequest | Failure | None = None
+            if unfinished.delivered:
+                ended = pull_requests.find()
+            else:
+                ended = fail(
+                    worktree,
+                    unfinished.base,
+                    RunFailureError(unfinished.cause or _DIED),
+                    stage=unfinished.stage,
+                    pull_requests=pull_requests,
+                    opens_draft=unfinished.opens_draft,
+                    interruption=self.interruption,
+                    journal=self.journal,
+                    report=self.report,
+                )
+            self.journal.enter("clean-up")
+        self.report(str(worktree.ending))
+        return self._outcome(worktree, unfinished.base, ended, None)
+
+    def _without_record(self, unfinished: Unfinished, pull_requests: PullRequests) -> Outcome:
+        """Return how a Run ended whose worktree was not made yet, or is gone already: what is left is to say so."""
+        there = self.launch.remote(self.origin).read(f"refs/nightkeep/rescue/{unfinished.run_id}/*")
+        store = rescued_by(self.launch.common, unfinished.run_id) if unfinished.run_id else None
+        made = bool(there) or self._has_branch(unfinished)
+        return Outcome(
+            result=Result.DELIVERED if unfinished.delivered else Result.FAILED,
+            issue_url=str(self.url),
+            base=unfinished.base,
+            branch=unfinished.branch,
+            run_id=unfinished.run_id,
+            preserved=Preserved.MACHINE if store else Preserved.ORIGIN if made else Preserved.NOTHING_MADE,
+            pull_request=pull_requests.find(),
+            cause=None if unfinished.delivered else unfinished.cause or _DIED,
+            stage=None if unfinished.delivered else unfinished.stage,
+            places=tuple((ref.rsplit("/", 1)[1], f"{ref} at {oid} on origin") for ref, oid in there.items()),
+            refs=there,
+            rescued=store,
+        )
+
+    def _has_branch(self, unfinished: Unfinished) -> bool:
+        ref = f"refs/heads/{unfinished.branch}"
+        return not unfinished.continued and ref in self.launch.remote(self.origin).read(ref)
 
     def plan(self) -> Plan:
         """Look whether the Run can start, and how. Raises PreflightError or Interrupted; changes nothing."""
@@ -102,6 +166,18 @@ class Run:
             ready=conventions.ready_label,
             in_progress=conventions.in_progress_label,
             report=self.report,
+        )
+        self.journal.enter(
+            "claim",
+            issue=str(self.url),
+            base=plan.base,
+            branch=plan.branch,
+            ready=conventions.ready_label,
+            in_progress=conventions.in_progress_label,
+            was_ready=claim.was_ready,
+            was_in_progress=claim.was_in_progress,
+            continued=isinstance(plan.choice, Continuation),
+            opens_draft=conventions.opens_draft,
         )
         try:
             claim.make()
@@ -153,17 +229,19 @@ class Run:
             names = ", ".join(worktree.filters_off)
             self.report(f"git filters that appeared during the run were switched off: {names}")
         self.report(str(worktree.ending))
-        return self._outcome(delivery, ended)
+        return self._outcome(worktree, plan.base, ended, _log_of(delivery))
 
-    def _outcome(self, delivery: Delivery, ended: PullRequest | Failure) -> Outcome:
-        ending = delivery.worktree.ending
+    def _outcome(
+        self, worktree: Worktree, base: str, ended: PullRequest | Failure | None, session_log: Path | None
+    ) -> Outcome:
+        ending = worktree.ending
         reached = Outcome(
             result=Result.DELIVERED,
             issue_url=str(self.url),
-            base=delivery.plan.base,
-            branch=delivery.plan.branch,
-            run_id=delivery.worktree.run_id,
-            session_log=_log_of(delivery),
+            base=base,
+            branch=worktree.branch,
+            run_id=worktree.run_id,
+            session_log=session_log,
             preserved=ending.preserved,
             places=ending.places,
             refs=ending.refs,
@@ -171,7 +249,7 @@ class Run:
             worktree=ending.path,
             rescued=ending.rescued,
         )
-        if isinstance(ended, PullRequest):
+        if not isinstance(ended, Failure):
             return replace(reached, pull_request=ended)
         return replace(
             reached,
@@ -198,18 +276,21 @@ class Run:
             interruption=self.interruption.recorded,
         )
 
-    def _publish(self, plan: Plan, outcome: Outcome) -> Outcome:
-        """Write the Failure note, or turn an earlier one into a short "resolved by"; trouble is only added."""
+    def _publish(self, issue: int, before: PullRequest | None, outcome: Outcome) -> Outcome:
+        """Write the Failure note, or turn an earlier one into a short "resolved by"; trouble is only added.
+
+        `before` is the pull request that was there before.
+        """
         if outcome.result is not Result.DELIVERED:
             outcome = replace(outcome, note=self._note(outcome))
         self.journal.enter("note", cause=outcome.cause)
         try:
             if outcome.note:
-                number = outcome.pull_request.number if outcome.pull_request else plan.issue.number
-                url = self.github.comment(number, note_marker(plan.branch), outcome.note)
+                number = outcome.pull_request.number if outcome.pull_request else issue
+                url = self.github.comment(number, note_marker(outcome.branch), outcome.note)
                 self.report(f"the Failure note is at {url}")
             else:
-                self._resolve_notes(plan, outcome)
+                self._resolve_notes(issue, before, outcome)
         except Exception as error:
             line = f"the Failure note could not be written: {error}"
             self.report(line)
@@ -225,14 +306,14 @@ class Run:
         )
         return self.redact(failure_note(outcome, facts))
 
-    def _resolve_notes(self, plan: Plan, outcome: Outcome) -> None:
+    def _resolve_notes(self, issue: int, before: PullRequest | None, outcome: Outcome) -> None:
         if outcome.pull_request is None or outcome.run_id is None:
             return
-        marker = note_marker(plan.branch)
-        note = resolved_note(plan.branch, outcome.pull_request.url, outcome.run_id, datetime.now(UTC))
+        marker = note_marker(outcome.branch)
+        note = resolved_note(outcome.branch, outcome.pull_request.url, outcome.run_id, datetime.now(UTC))
         # A note stands on the pull request of a Continuation, or on the issue when there was no pull request then.
-        self.github.edit_comment(plan.issue.number, marker, note)
-        if isinstance(plan.choice, Continuation) and plan.choice.pull_request:
+        self.github.edit_comment(issue, marker, note)
+        if before:
             self.github.edit_comment(outcome.pull_request.number, marker, note)
 
 

@@ -4,10 +4,23 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from runner.rescue_cli import gc, rescue
 
+_ORDER = ("run", "prompt", "doctor", "config", "logs", "recover", "rescue", "gc", "hub", "demo")
+
+
+class _InOrder(TyperGroup):
+    """Lists the commands as they are used, which is not how typer keeps them: groups behind all others."""
+
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - typer's signature
+        """Return the names in their order."""
+        return sorted(self.commands, key=_ORDER.index)
+
+
 app = typer.Typer(
+    cls=_InOrder,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",  # paragraphs are joined and wrapped to the terminal
@@ -136,6 +149,23 @@ def logs(
     from runner.logs_command import show_logs
 
     raise typer.Exit(show_logs(issue, repository, context.obj, as_json=as_json))
+
+
+@app.command()
+def recover(
+    context: typer.Context,
+    *,
+    token_file: _TokenFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Finish what killed runners left unfinished in this clone.
+
+    Work is preserved and pushed, the pull request becomes a draft, the Failure note is written, the issue released if
+    nothing was made, and the worktree cleaned up. What somebody is at work on is left alone; twice changes nothing.
+    """
+    from runner.recover_command import recover as recover_all
+
+    raise typer.Exit(recover_all(context.obj, token_file, as_json=as_json))
 
 
 @_config.command("show")

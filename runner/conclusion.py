@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from delivery.errors import PreflightError
+from delivery.note import show_command
 from delivery.outcome import Outcome, Result
 from runner.actions import WorkflowStep, error_annotation
 from runner.exit_codes import ExitCode, exit_code, signal_exit_code
@@ -92,8 +93,8 @@ def _lines(outcome: Outcome, url: str | None, command_log: CommandLog) -> list[s
     delivered = outcome.result is Result.DELIVERED
     first = f"{url} is ready for review" if delivered else f"failed: {outcome.cause}"
     places = [f"{what}: {where}" for what, where in outcome.places]
-    if outcome.retained:
-        places.append(f"kept because {outcome.retained}")
+    if show := show_command(outcome):
+        places.append(f"what was rescued: {show}")
     logs = (("Session log", outcome.session_log), ("Command log", command_log.path))
     return [first, *places, *(f"{what}: {path}" for what, path in logs if path)]
 
@@ -117,6 +118,7 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "secondary": list(outcome.secondary),
         "preserved": outcome.preserved,
         "places": [{"what": what, "where": where} for what, where in outcome.places],
+        "retained": outcome.retained,
         "rescued": str(outcome.rescued) if outcome.rescued else None,
         "session_log": str(outcome.session_log) if outcome.session_log else None,
         "run": outcome.run_id,

@@ -1,12 +1,12 @@
 """The files by which an agent and the runner talk: the prompt, and the text for the pull request."""
 
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from worktree import temporary_directory
 
 _PROMPT = "prompt.md"
 _PULL_REQUEST = "pull-request.md"
@@ -50,18 +50,8 @@ class Exchange:
 
 @contextmanager
 def exchange(prompt: str) -> Iterator[Exchange]:
-    """Make the exchange directory, and remove it with whatever is in it; links are removed, not followed."""
-    directory = Path(tempfile.mkdtemp(prefix="nightkeep-"))
-    try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            files = Exchange(directory, descriptor)
-            files.prompt.write_text(prompt, encoding="utf-8", errors="surrogateescape")
-            yield files
-        finally:
-            os.close(descriptor)
-    finally:
-        if directory.is_symlink():
-            directory.unlink()
-        else:
-            shutil.rmtree(directory, ignore_errors=True)
+    """Make the exchange directory, and remove it with whatever is in it."""
+    with temporary_directory() as (directory, descriptor):
+        files = Exchange(directory, descriptor)
+        files.prompt.write_text(prompt, encoding="utf-8", errors="surrogateescape")
+        yield files

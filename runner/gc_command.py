@@ -9,7 +9,7 @@ from pathlib import Path
 from delivery.errors import GitHubError
 from delivery.github import GitHub
 from runner.exit_codes import ExitCode
-from runner.rescue_access import Access, with_access
+from runner.rescue_access import Access, counted, with_access, written_size
 from runner.rescue_command import print_deletion
 from runner.wiring import load
 from worktree.bounds import Bounds, Collection
@@ -50,6 +50,9 @@ def _collect(access: Access, *, rehearsal: bool, as_json: bool) -> int:
         stayed=stayed,
     )
     done = collection.collect(read_rescued(access.launch, on_origin or {}))
+    if not (deletions or kept):
+        size = written_size(configured.max_size)
+        access.say(f"nothing is older than {counted(configured.keep_days, 'day', 'days')}, nor is all more than {size}")
     if as_json:
         rows = [{"id": run_id, "why": why} for run_id, why in kept]
         document = {"dry_run": rehearsal, "deleted": [asdict(one) for one in deletions], "kept": rows}

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -57,6 +57,8 @@ def with_access(
     redact = LearningRedactor([*held.values(), *secrets_in(os.environ)])
 
     def say(line: str) -> None:
+        with suppress(OSError):  # what was printed before comes before, also through a pipe
+            sys.stdout.flush()
         progress.say(redact(line))
 
     with recorded_signals() as interruption:
@@ -142,6 +144,11 @@ def _server(url: str, host: str) -> str:
 def printable(text: str) -> str:
     """Return a name such that a terminal shows it and does nothing else."""
     return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def counted(number: int, one: str, more: str) -> str:
+    """Write how many there are of something, for people."""
+    return f"{number} {one if number == 1 else more}"
 
 
 def written_size(size: int) -> str:

@@ -1,11 +1,12 @@
 """`nightkeep rescue`: what is kept of runs that are over, how to get it back, and how to be rid of it."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from runner.rescue_access import Access, printable, with_access, written_size
+from runner.rescue_access import Access, counted, printable, with_access, written_size
 from runner.table import aligned, print_table
 from worktree.dropping import Deleter, Deletion, drop
 from worktree.restoring import Restored, restore
@@ -55,7 +56,7 @@ def restore_rescued(run_id: str, paths: Sequence[str], to: Path | None, held: Ma
 
     def work(access: Access) -> int:
         one = find_rescued(read_rescued(access.launch), run_id)
-        target = Path.cwd() / to if to else access.launch.top
+        target = Path(os.path.realpath(to)) if to else access.launch.top
         _tell_restored(access, one, restore(one, paths, target), target)
         return 0
 
@@ -79,7 +80,8 @@ def drop_rescued(run_id: str, held: Mapping[str, str], token_file: Path | None, 
 def print_deletion(deletion: Deletion, verb: str = "deleted") -> None:
     """Print one line about something that was deleted."""
     size = f", {written_size(deletion.size)}" if deletion.size else ""
-    print(f"{verb} {printable(deletion.what)}{size} ({printable(deletion.why)})")  # noqa: T201 - the command's output
+    why = f" ({printable(deletion.why)})" if deletion.why else ""
+    print(f"{verb} {printable(deletion.what)}{size}{why}")  # noqa: T201 - the command's output
 
 
 def _row(access: Access, one: Rescued) -> tuple[str, ...]:
@@ -93,7 +95,7 @@ def _what(one: Rescued) -> str:
     names = [*one.entries]
     more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     parts = [*names[:_MOST_NAMED], *more, *(f"submodule {path.name}" for path in one.modules)]
-    parts += ["bundle"] if one.bundle else []
+    parts += ["bundle"] * len(one.bundles)
     parts += [ref.rpartition("/")[2] for ref in {**one.local, **one.on_origin}]
     note = [f"({_NO_MANIFEST.partition(':')[0]})"] if one.store and not one.manifest else []
     return " ".join([", ".join(map(printable, parts)), *note]).strip()
@@ -117,7 +119,7 @@ def _summary(access: Access, one: Rescued, *, asked: bool) -> dict[str, object]:
         "size": one.size,
         "entries": [{"entry": entry} for entry in one.entries],
         "submodules": [str(path) for path in one.modules],
-        "bundle": str(one.bundle) if one.bundle else None,
+        "bundles": [str(path) for path in one.bundles],
         "refs": {"local": dict(one.local), "origin": dict(one.on_origin) if asked else None},
     }
 
@@ -165,13 +167,20 @@ def _entry_row(row: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _tell_restored(access: Access, one: Rescued, restored: Restored, target: Path) -> None:
-    print(f"restored {len(restored.made)} entries of {one.run_id} into {target}")  # noqa: T201
+    print(f"restored {_made(restored)} of {one.run_id} into {printable(str(target))}")  # noqa: T201
     if restored.there:
-        access.say(f"{len(restored.there)} were there already")
+        access.say(f"{counted(len(restored.there), 'file was', 'files were')} there already")
     if restored.left_out:
         named = ", ".join(map(printable, restored.left_out))
         access.say(f"left out, because it names a repository that is elsewhere now: {named}")
     access.say(f"the store still has them; be rid of them by: nightkeep rescue drop {one.run_id}")
+
+
+def _made(restored: Restored) -> str:
+    """Count the files; directories only where there is nothing else."""
+    if restored.directories and not (restored.made or restored.there):
+        return counted(len(restored.directories), "directory", "directories")
+    return counted(len(restored.made), "file", "files")
 
 
 def _print_json(document: object) -> None:

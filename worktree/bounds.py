@@ -24,7 +24,7 @@ class Bounds:
 class Entry:
     """What decides about one run's directory in the store.
 
-    `needed` says why somebody may need it now, `only_copy` whether work of a Failed run may be nowhere else.
+    `needed` says why somebody may need it now, `only_copy` whether work in it may be nowhere else.
     """
 
     run_id: str
@@ -45,7 +45,7 @@ class Choice:
 def choose(entries: Sequence[Entry], bounds: Bounds) -> Choice:
     """Decide what goes of the store: what is too old, then the oldest until the rest is not too large.
 
-    What somebody needs stays, and the only copy of a Failed run's work stays until it is too old.
+    What somebody needs stays, and the only copy of somebody's work stays until it is too old.
     """
     go: dict[str, str] = {}
     stay: dict[str, str] = {}
@@ -57,16 +57,16 @@ def choose(entries: Sequence[Entry], bounds: Bounds) -> Choice:
         elif old:
             go[entry.run_id] = f"older than {bounds.days} days"
         elif large and entry.only_copy:
-            stay[entry.run_id] = f"it may be the only copy of a Failed run, and is not older than {bounds.days} days"
+            stay[entry.run_id] = f"it may hold work that is nowhere else, and is not older than {bounds.days} days"
         elif large:
-            go[entry.run_id] = "the oldest of what is too much"
+            go[entry.run_id] = "all that is kept is too large, and of what may go this is the oldest"
         size -= entry.size if entry.run_id in go else 0
     return Choice(go, stay)
 
 
 def is_only_copy(rescued: Rescued) -> bool:
     """Decide whether work may be in the store alone: a Failed run's always, a delivered one's unless git ignores it."""
-    if rescued.manifest is None or rescued.manifest.failed or rescued.bundle or rescued.modules or rescued.local:
+    if rescued.manifest is None or rescued.manifest.failed or rescued.bundles or rescued.modules or rescued.local:
         return True
     reasons = {row.entry: row.why for row in rescued.manifest.rows}
     return any(set(reasons.get(entry, "").split(", ")) - _WITHOUT_WORK for entry in rescued.entries)
@@ -134,7 +134,8 @@ class Collection:
             return None
         branch = branch_of(self.deleter.launch.git, one)
         if branch is None:
-            self.stayed(one.run_id, "nothing here says of which branch its rescue refs are")
+            unknown = "nothing here says of which branch its rescue refs are; once nobody needs them"
+            self.stayed(one.run_id, f"{unknown}: nightkeep rescue drop {one.run_id} --remote")
             return None
         why = f"older than {self.bounds.days} days, and the pull request of {branch} is closed"
         return why if self.is_closed(branch) else None

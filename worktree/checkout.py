@@ -1,7 +1,7 @@
 """One linked worktree and all that is pinned about it; what preservation and clean-up work on."""
 
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +20,11 @@ _LONGEST_LOG = 1 << 26  # bytes
 # How the log of HEAD tells a commit that was made from one that was only moved to.
 _COMMITTING = ("commit", "cherry-pick", "revert", "am:", "rebase (pick)", "rebase (continue)", "rebase (reword)")
 _MOVING = "fast-forward"
+
+
+def aside_of(path: Path) -> Path:
+    """Return what a worktree is called while it is taken apart."""
+    return path.with_name(f"{path.name}.removing")
 
 
 def selectors(admin: Path, path: Path) -> tuple[str, str]:
@@ -64,6 +69,8 @@ class Checkout:
     common to all worktrees. `identity` is the device and inode of `path` at acquisition, `acquired` when that was,
     in ns. `top` is the top level of the Launch directory's own checkout; `refs`, `stashes` (entries) and
     `configuration` are those of the Launch repository before the run. `included` is what was copied in for the task.
+    Of a run that was reclaimed the files (`has_tree`), or even git's own directory (`has_admin`, then `admin` is the
+    clone's), can be gone already.
     """
 
     record: RunRecord
@@ -82,6 +89,8 @@ class Checkout:
     included: Included
     fence: Fence | None
     ledger: Ledger
+    has_tree: bool = True
+    has_admin: bool = True
 
     @property
     def branch_ref(self) -> str:
@@ -166,7 +175,11 @@ class Checkout:
 
     def _on_origin_and_here(self) -> set[str]:
         """Return the ids that origin's branches and tags name now, as far as their objects are here."""
-        there = set(self.remote.read("refs/heads/*", "refs/tags/*").values())
+        return self.of_those_here(self.remote.read("refs/heads/*", "refs/tags/*").values())
+
+    def of_those_here(self, oids: Iterable[str]) -> set[str]:
+        """Return those of some ids whose objects are in the clone."""
+        there = set(oids)
         asked = "".join(f"{oid}\n" for oid in sorted(there)).encode()
         answers = self.shared.run("cat-file", "--batch-check=%(objectname)", stdin=asked).text.splitlines()
         return there & set(answers)

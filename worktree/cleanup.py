@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from worktree.checkout import Checkout
+from worktree.checkout import Checkout, aside_of
 from worktree.errors import GitError, WorktreeError
 from worktree.files import private_index
 from worktree.made import holds_files
@@ -17,7 +17,7 @@ from worktree.proof import Proof, looking, prove
 from worktree.reading import read_words
 from worktree.removal import take_away
 from worktree.rescue import harden
-from worktree.state import State, Status, state_of
+from worktree.state import State, Status, state_of, state_without_files
 from worktree.store import Manifest, Row, Store
 
 _MOST_NAMED = 5
@@ -90,6 +90,8 @@ def clean_up(checkout: Checkout) -> Cleaned:
     Whatever cannot be told makes the worktree stay where it is. `checkout` must be a completion view; raises nothing.
     """
     try:
+        if not checkout.has_tree:
+            return _finish(checkout)
         reason = reason_to_leave(_facts(checkout), checkout.record.run_id)
         if reason:
             return Cleaned(reason, read_head(checkout))
@@ -139,19 +141,44 @@ def _take_apart(checkout: Checkout) -> Cleaned:
             return Cleaned(reason, state.head)
         harden(aside, state)
         proof = prove(aside, private, look)
-        rows = _rows(aside, take_away(aside.path, proof.safe, aside.top), proof, look.status)
-        store = _keep_rest(aside, state.head, rows)
+        rows, store = _clear(aside, proof, state.head, _deletions(look.status, proof))
     _forget(checkout, state)
     return Cleaned(None, state.head, rows, store)
+
+
+def _finish(checkout: Checkout) -> Cleaned:
+    """Take away the rest of a worktree whose runner was killed while it was made, or while it was taken apart."""
+    state = state_without_files(checkout.git, checkout.admin)
+    harden(checkout, state)
+    rows: tuple[Row, ...] = ()
+    store = Store(checkout.remote.common, checkout.record.run_id)
+    if checkout.has_admin and (checkout.path.exists() or aside_of(checkout.path).exists()):
+        with _moved_aside(checkout) as aside, looking(aside) as (private, look):
+            at_work = tuple(at_work_in(aside.path, aside.record.started))
+            if at_work:
+                return Cleaned(reason_to_retain(state, at_work, index_kept=True), state.head)
+            # What is missing now was taken away, or was not there yet.
+            rows, _ = _clear(aside, prove(aside, private, look), state.head, [])
+    _forget(checkout, state)
+    return Cleaned(None, state.head, rows, store.path if store.path.exists() else None)
+
+
+def _clear(
+    checkout: Checkout, proof: Proof, head: str | None, deleted: list[str]
+) -> tuple[tuple[Row, ...], Path | None]:
+    checkout.directory.note_clearing()
+    rows = _rows(checkout, take_away(checkout.path, proof.safe, checkout.top), proof, deleted)
+    return rows, _keep_rest(checkout, head, rows)
 
 
 @contextmanager
 def _moved_aside(checkout: Checkout) -> Iterator[Checkout]:
     """Rename the directory, so that whoever comes by its name finds nothing; back again if it is still there after."""
-    aside = checkout.path.with_name(f"{checkout.path.name}.removing")
-    if aside.exists() or aside.is_symlink():
-        raise WorktreeError(f"{aside} is in the way")
-    checkout.path.rename(aside)
+    aside = aside_of(checkout.path)
+    if checkout.has_tree or not aside.exists():
+        if os.path.lexists(aside):
+            raise WorktreeError(f"{aside} is in the way")
+        checkout.path.rename(aside)
     try:
         yield checkout.moved_to(aside)
     finally:
@@ -168,14 +195,18 @@ def _index_kept(checkout: Checkout, state: State) -> bool:
         return private.run("write-tree").text in known
 
 
-def _rows(checkout: Checkout, left: list[str], proof: Proof, status: Status) -> tuple[Row, ...]:
+def _deletions(status: Status, proof: Proof) -> list[str]:
+    """Return the files that were deleted in no commit that origin has."""
+    return [path for code, path in status.rows if "D" in code and path in proof.why]
+
+
+def _rows(checkout: Checkout, left: list[str], proof: Proof, deleted: list[str]) -> tuple[Row, ...]:
     """Say of each top entry that is left why it is; and name the deletions that are in no commit."""
     tree = checkout.path
     reasons: dict[str, dict[str, None]] = {}
     for path, what in proof.why.items():
         reasons.setdefault(path.split("/", 1)[0], {})[what] = None
     rows = [Row(name, ", ".join(reasons.get(name, ())) or _unlisted(tree / name)) for name in left]
-    deleted = [path for code, path in status.rows if "D" in code and path in proof.why]
     rows += [Row(path, "deleted, in no commit on origin") for path in deleted]
     if holds_files(checkout.admin / "modules"):
         rows.append(Row("modules", "object stores of submodules"))
@@ -217,9 +248,14 @@ def _forget(checkout: Checkout, state: State) -> None:
     """Drop what git and we have noted of a worktree that is gone; what cannot be dropped is named, with the remedy."""
     path, branch = checkout.record.path, checkout.record.branch
     try:
-        checkout.shared.run("worktree", "unlock", str(path))
-        checkout.shared.run("worktree", "remove", str(path))
-        tip = state.head if state.branch == branch else checkout.refs_now().get(checkout.branch_ref)
+        if checkout.has_admin:
+            checkout.shared.run("worktree", "unlock", str(path))
+            checkout.shared.run("worktree", "remove", str(path))
+        tip = (
+            state.head
+            if state.branch == branch and checkout.has_admin
+            else checkout.refs_now().get(checkout.branch_ref)
+        )
         if checkout.record.made_branch and tip and not _is_checked_out(checkout):
             checkout.shared.run("update-ref", "-d", checkout.branch_ref, tip)
         if not checkout.directory.remove():

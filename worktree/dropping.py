@@ -18,7 +18,10 @@ from worktree.stored import Rescued, RescueError
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """One thing of a run that was deleted: what it was and where, and why; `size` in bytes, 0 for a ref."""
+    """One thing of a run that was deleted: what it was and where, and why, "" for somebody said so.
+
+    `size` is in bytes, 0 for a ref.
+    """
 
     run_id: str
     what: str
@@ -30,11 +33,11 @@ class Deletion:
 class RunFacts:
     """What decides whether somebody may still need what is kept of a run.
 
-    `recorded` says whether the run's record is there, `readable` whether that can be read, `may_live` whether its
-    process can still run; `retained` is its worktree, if that is there.
+    `record` is where the run's record is, None when there is none, `readable` says whether that can be read, `may_live`
+    whether its process can still run; `retained` is its worktree, if that is there.
     """
 
-    recorded: bool
+    record: Path | None
     readable: bool = True
     may_live: bool = False
     retained: Path | None = None
@@ -42,10 +45,10 @@ class RunFacts:
 
 def reason_to_spare(facts: RunFacts) -> str | None:
     """Decide: None when what is kept of a run may be deleted, else why not, with what to do about it."""
-    if not facts.recorded:
+    if facts.record is None:
         return None
     if not facts.readable:
-        return "its record cannot be read, so nobody knows whether it is over"
+        return f"its record cannot be read, so nobody knows whether it is over; when it is, remove {facts.record}"
     if facts.may_live:
         return "it may still be at work; wait for its end"
     if facts.retained:
@@ -59,14 +62,15 @@ def needed(common: Path, run_id: str) -> str | None:
 
 
 def _look_at(common: Path, run_id: str) -> RunFacts:
-    if not os.path.lexists(RecordDirectory(common, run_id).path):
-        return RunFacts(recorded=False)
+    place = RecordDirectory(common, run_id).path
+    if not os.path.lexists(place):
+        return RunFacts(record=None)
     record = next((one for one in read_records(common) if one.run_id == run_id), None)
     if record is None:
-        return RunFacts(recorded=True, readable=False)
+        return RunFacts(record=place, readable=False)
     places = (record.path, record.path.with_name(f"{record.path.name}.removing"))
     retained = next((place for place in places if os.path.lexists(place)), None)
-    return RunFacts(recorded=True, may_live=owner_may_live(common, record), retained=retained)
+    return RunFacts(record=place, may_live=owner_may_live(common, record), retained=retained)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,5 +133,5 @@ def drop(deleter: Deleter, rescued: Rescued) -> None:
     why = needed(deleter.launch.common, rescued.run_id)
     if why:
         raise RescueError(f"nothing of {rescued.run_id} was deleted: {why}")
-    deleter.delete_refs(rescued, "dropped")
-    deleter.delete_store(rescued, "dropped")
+    deleter.delete_refs(rescued, "")
+    deleter.delete_store(rescued, "")

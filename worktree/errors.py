@@ -28,6 +28,10 @@ class AcquisitionError(WorktreeError):
         self.left = left
 
 
+class DeferredError(WorktreeError):
+    """Not now: somebody else is at work there. Nothing was done, and trying again later may help."""
+
+
 class PrivateWorkError(WorktreeError):
     """A push was not made, because it would have published what was a person's alone."""
 

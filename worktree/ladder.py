@@ -4,13 +4,14 @@ A refusal of that one branch leads to a rescue ref. A refusal of what is in the 
 the cause may be nobody knows either: those commits stay here, bundled.
 """
 
+from datetime import UTC, datetime
 from enum import Enum
 
 from worktree.checkout import Checkout
 from worktree.errors import GitError, PushRefused, WorktreeError
 from worktree.refusal import RefusalKind
 from worktree.rescue import keep, publish
-from worktree.store import Store
+from worktree.store import Manifest, Store, write_manifest
 
 
 class Rung(Enum):
@@ -30,11 +31,11 @@ def choose_rung(error: GitError) -> Rung:
 
 
 def climb(checkout: Checkout, commit: str, refused: GitError) -> WorktreeError:
-    """Bring `commit` to the next rung, and return the error that says so; the refusal stays its headline."""
+    """Bring the work, `commit`, to the next rung; return the error that says so, with the refusal as its headline."""
     try:
         place = _carry(checkout, commit, choose_rung(refused))
     except (WorktreeError, OSError) as error:
-        return WorktreeError(f"{refused}; it could be put nowhere else either: {error}")
+        return WorktreeError(f"{refused}; the work could be put nowhere else either: {error}")
     return WorktreeError(f"{refused}; {place}")
 
 
@@ -43,20 +44,41 @@ def _carry(checkout: Checkout, commit: str, rung: Rung) -> str:
         ref = keep(checkout, "head", commit)
         try:
             if publish(checkout, ref):
-                return f"it is on {ref} on origin instead"
+                return f"the work is on {ref} on origin"
         except GitError as refused:
-            return f"{ref} was not taken either: {refused}; {_bundle(checkout, commit)}"
+            return f"{refused}; {_bundle(checkout, commit)}"
     return _bundle(checkout, commit)
 
 
 def _bundle(checkout: Checkout, commit: str) -> str:
-    store = Store(checkout.remote.common, checkout.record.run_id)
-    store.open()
+    store = _open_store(checkout, commit)
     # A bundle wants a ref; this one keeps what is in it, too.
     refs = [ref for ref, held in checkout.ledger.local.items() if held == commit]
     ref = refs[0] if refs else keep(checkout, "head", commit)
     beyond = [f"^{oid}" for oid in sorted(checkout.ledger.held)]
     bundle = store.free_bundle()
     checkout.shared.run("bundle", "create", "--quiet", str(bundle), ref, *beyond)
-    checkout.ledger.places.append(("bundle", f"{bundle}, for `git fetch`"))
-    return f"a copy of it is in {bundle}"
+    checkout.ledger.places.append(("bundle", str(bundle)))
+    return f"a copy of the work is in {bundle}"
+
+
+def _open_store(checkout: Checkout, commit: str) -> Store:
+    """Open the run's place in the store, with a word on what it is where none is yet.
+
+    Clean-up writes another when it brings files.
+    """
+    store = Store(checkout.remote.common, checkout.record.run_id)
+    store.open()
+    if store.has_manifest():
+        return store
+    manifest = Manifest(
+        run_id=checkout.record.run_id,
+        branch=checkout.record.branch,
+        path=str(checkout.record.path),
+        head=commit,
+        failed=True,
+        moment=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        rows=(),
+    )
+    write_manifest(store.path, manifest)
+    return store

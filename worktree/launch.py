@@ -79,6 +79,12 @@ class Launch:
             checked_out=heads[0].removeprefix("refs/heads/") if heads else None,
         )
 
+    def reopened(self) -> "Launch":
+        """Return the same clone as it is now. Raises GitError."""
+        listed = self.git.run("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
+        refs = {ref: oid for oid, ref in (row.split(" ", 1) for row in listed)}
+        return replace(self, refs=refs, stash=read_stash(self.common))
+
     def close(self) -> None:
         """Stop what git commands may have left running; call it when none is to follow."""
         self.git.sweep()

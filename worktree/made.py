@@ -18,12 +18,21 @@ def named_commits(checkout: Checkout, state: State) -> set[str]:
 
     Raises OSError when the log of HEAD cannot be read: without it nobody can tell.
     """
+    tip = (
+        {oid for ref, oid in checkout.refs_now().items() if ref == checkout.branch_ref}
+        if _is_away(checkout, state)
+        else set()
+    )
+    if not checkout.has_admin:
+        return tip
     log = read_regular(checkout.admin / "logs" / "HEAD", LONGEST_LOG).decode(errors="replace").splitlines()
     named = {oid for line in log for oid in line.split(" ", 2)[:2] if oid.strip("0")}
     named |= {*read_words(checkout.admin / "ORIG_HEAD"), *state.other_heads, *_own_refs(checkout)}
-    if state.branch != checkout.record.branch:
-        named |= {oid for ref, oid in checkout.refs_now().items() if ref == checkout.branch_ref}
-    return named | ({state.head} if state.head else set())
+    return named | tip | ({state.head} if state.head else set())
+
+
+def _is_away(checkout: Checkout, state: State) -> bool:
+    return state.branch != checkout.record.branch or not checkout.has_admin
 
 
 def _own_refs(checkout: Checkout) -> list[str]:

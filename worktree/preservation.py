@@ -12,13 +12,17 @@ from worktree.record import host_name
 from worktree.remote import RefUpdate
 from worktree.rescue import drop_needless, keep, keep_snapshot, name_left, publish, publish_made
 from worktree.snapshot import Snapshot, commit_tree
-from worktree.state import State, read_state
+from worktree.state import State, read_state, state_without_files
 
 _LONGEST_SUBJECT = 120
+_SUBJECT = "nightkeep: failed run ("
 
 
 def preserve(checkout: Checkout, base: str, reason: str) -> None:
     """Bring what the run made to origin. `checkout` must be a completion view. Raises WorktreeError or OSError."""
+    if not checkout.has_tree:
+        _preserve_commits(checkout)
+        return
     checkout.require_in_place()
     state = read_state(checkout.git, checkout.admin)
     snapshot = None if state.is_plain_on(checkout.record.branch) else keep_snapshot(checkout, state)
@@ -40,9 +44,21 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
     raise error from refused
 
 
+def _preserve_commits(checkout: Checkout) -> None:
+    """Bring to origin what a run made whose files are gone: by its clean-up, which kept them, or by somebody else."""
+    state = state_without_files(checkout.git, checkout.admin)
+    tip = checkout.refs_now().get(checkout.branch_ref)
+    refused = _push(checkout, tip) if tip and tip not in checkout.ledger.held else None
+    if refused is not None and tip is not None:
+        raise climb(checkout, tip, refused) from refused
+    _publish_rest(checkout, state, None)
+
+
 def _publish_rest(checkout: Checkout, state: State, snapshot: str | None) -> None:
-    if snapshot is not None and not drop_needless(checkout, state, snapshot):
-        publish(checkout, snapshot)
+    if snapshot is not None:
+        drop_needless(checkout, state, snapshot)
+    for ref in tuple(checkout.ledger.local):
+        publish(checkout, ref)
     publish_made(checkout, state)
 
 
@@ -67,8 +83,17 @@ def _mark(checkout: Checkout, state: State, base: str, reason: str, snapshot: st
     _stage(checkout, settled)
     if settled.branch != checkout.record.branch or not _differs(checkout, settled, base, "--cached"):
         return None
-    _commit_marker(checkout, reason)
+    if not _is_marked(checkout, settled):
+        _commit_marker(checkout, reason)
     return checkout.tip()
+
+
+def _is_marked(checkout: Checkout, state: State) -> bool:
+    """Whether a runner that was killed has made the marker already, and nothing came after it."""
+    if state.head in checkout.ledger.held:
+        return False
+    shown = checkout.git.run("log", "-1", "--format=%s", "HEAD").text
+    return shown.startswith(_SUBJECT) and checkout.git.answers("diff-index", "--cached", "--quiet", "HEAD", "--")
 
 
 def _mark_elsewhere(checkout: Checkout, state: State, base: str, reason: str, snapshot: Snapshot | None) -> str | None:
@@ -131,9 +156,9 @@ def _commit_marker(checkout: Checkout, reason: str) -> None:
 def marker_message(reason: str, moment: datetime, host: str) -> str:
     """Return the failure marker's message; `reason` is cut to its first line and to what fits in a subject."""
     lines = reason.strip().splitlines() or ["unknown"]
-    room = _LONGEST_SUBJECT - len("nightkeep: failed run ()")
+    room = _LONGEST_SUBJECT - len(f"{_SUBJECT})")
     short = lines[0] if len(lines[0]) <= room else lines[0][: room - 1] + "…"
     return (
-        f"nightkeep: failed run ({short})\n\n{moment:%Y-%m-%dT%H:%M:%SZ}, host {host}. "
+        f"{_SUBJECT}{short})\n\n{moment:%Y-%m-%dT%H:%M:%SZ}, host {host}. "
         "Uncommitted work at the time of failure is included in this commit.\n"
     )

@@ -44,6 +44,8 @@ def looking(checkout: Checkout) -> Iterator[tuple[Git, Look]]:
     with private_index(checkout.git, checkout.admin, checkout.directory.path) as private:
         # The copy may be written: then it has each file as it is now, for us to compare with when it is removed.
         private = private.within(GIT_OPTIONAL_LOCKS="1")
+        if not os.path.lexists(checkout.admin / "index"):
+            private.run("read-tree", "HEAD")  # it was being made: then its files are HEAD's
         look = _look(private, checkout)
         hidden = [path for path, entry in look.entries.items() if entry.hidden]
         there = [path for path in hidden if os.path.lexists(checkout.path / path)]

@@ -5,6 +5,7 @@
     record.json     what the run is and what it pinned
     before.json     the clone's refs, stash and filters as they were before
     checkout.json   the worktree as it was made; there once it was
+    clearing        there while files of the worktree are taken away
     retained.json   why it was retained; there once its run has ended with it
     index           a private copy of the index, while it is in use
     session-*       raw output of a session that has not been redacted yet
@@ -26,7 +27,7 @@ from worktree.reading import read_regular
 
 _LONGEST = 1 << 26  # bytes
 _RECORD, _BEFORE, _CHECKOUT, _LOCK = "record.json", "before.json", "checkout.json", "owner.lock"
-_RETAINED = "retained.json"
+_RETAINED, _CLEARING = "retained.json", "clearing"
 _UNFINISHED = ".new-"
 
 
@@ -109,7 +110,8 @@ class RecordDirectory:
 
     def retain(self, retained: Retained) -> None:
         """Put down that the run has ended, and why its worktree is still there."""
-        (self.path / _RETAINED).unlink(missing_ok=True)
+        for name in (_RETAINED, _CLEARING):
+            (self.path / name).unlink(missing_ok=True)
         _write(self.path / _RETAINED, retained)
 
     def retained(self) -> Retained | None:
@@ -118,6 +120,15 @@ class RecordDirectory:
             return Retained.model_validate_json(read_regular(self.path / _RETAINED, _LONGEST))
         except (OSError, ValueError):
             return None
+
+    def note_clearing(self) -> None:
+        """Put down that files are taken away from here on: what is missing later was not deleted by a session."""
+        (self.path / _CLEARING).touch(mode=0o600)
+        _sync(self.path)
+
+    def is_clearing(self) -> bool:
+        """Whether files may have been taken away."""
+        return (self.path / _CLEARING).exists()
 
     def own(self) -> bool:
         """Become the owner of a run whose runner is gone; False when it lives, or when that cannot be told."""
@@ -141,7 +152,7 @@ class RecordDirectory:
         """Remove the record if there is one; False when the directory holds anything else, which is left alone."""
         if not self.path.exists():
             return True
-        ours = [_CHECKOUT, _BEFORE, _RETAINED, _RECORD, _LOCK]
+        ours = [_CHECKOUT, _CLEARING, _RETAINED, _BEFORE, _RECORD, _LOCK]
         if {entry.name for entry in self.path.iterdir()} - set(ours):
             return False
         for name in ours:
@@ -181,6 +192,16 @@ def _sync(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sweep_unmade(common: Path) -> None:
+    """Take away what records are left that a killed runner had not finished; nothing was made for them."""
+    for directory in (common / "nightkeep" / "runs").glob(f"{_UNFINISHED}*"):
+        with contextlib.suppress(OSError):
+            os.close(_locked(directory / _LOCK, flags=os.O_CREAT))
+            for name in (_BEFORE, _RECORD, _LOCK):
+                (directory / name).unlink(missing_ok=True)
+            directory.rmdir()
 
 
 def owner_may_live(common: Path, record: RunRecord) -> bool:

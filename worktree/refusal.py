@@ -22,17 +22,22 @@ class RefusalKind(StrEnum):
     SHALLOW = "the clone is shallow and origin wants the whole history"
     TRANSIENT = "origin could not be reached, or failed"
     UNAUTHORIZED = "the credential was not accepted"
-    UNKNOWN = "the push failed"
+    UNKNOWN = "it did not say why"
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a push was not taken, and the remote's own words for it, in one line for a person; "" when it said none."""
+    """Why a push was not taken, and the remote's own words for it, in one line for a person; "" when it said none.
+
+    What git made of them stands in brackets behind them.
+    """
 
     kind: RefusalKind
     words: str
 
     def __str__(self) -> str:
+        if self.kind is RefusalKind.UNKNOWN and self.words:
+            return self.words
         return f"{self.kind}: {self.words}" if self.words else str(self.kind)
 
 
@@ -158,8 +163,12 @@ def _own_lines(stderr: str) -> Iterator[str]:
 def _words(reasons: Sequence[str], remote: Sequence[str], own: Sequence[str]) -> str:
     said = [line for line in remote if not (_PROGRESS.match(line) or _ADVICE.match(line))]
     said.sort(key=lambda line: not _CODE.match(line))
-    said += [reason for reason in reasons if reason not in _OTHERS] or reasons
     if not reasons:
         said += [re.sub(r"^(?:fatal|error): ", "", line) for line in own if not any(part in line for part in _NOISE)]
-    whole = "; ".join(line.rstrip(".:;") for line in dict.fromkeys(said))
+    whole, by_git = _one_line(said), _one_line([reason for reason in reasons if reason not in _OTHERS] or reasons)
+    return f"{whole} ({by_git})" if whole and by_git else whole or by_git
+
+
+def _one_line(lines: Sequence[str]) -> str:
+    whole = "; ".join(line.rstrip(".:;") for line in dict.fromkeys(lines))
     return whole if len(whole) <= _LONGEST_WORDS else whole[: _LONGEST_WORDS - 1] + "…"

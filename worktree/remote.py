@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from worktree.git import Completed, Git
 from worktree.lfs import LfsStore, can_upload, is_lfs_setting
 from worktree.reading import read_regular
 from worktree.refusal import RefusalKind, read_refusal
+from worktree.temporary import temporary_directory
 
 T = TypeVar("T")
 
@@ -241,8 +241,7 @@ class Remote:
 
     @contextmanager
     def _workplace(self) -> Iterator[tuple[Git, Path]]:
-        with tempfile.TemporaryDirectory(prefix="nightkeep-git-") as name:
-            directory = Path(name)
+        with temporary_directory() as (directory, _):
             (directory / "objects").mkdir()
             (directory / "refs").mkdir()
             (directory / "HEAD").write_text("ref: refs/heads/none\n")

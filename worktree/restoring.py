@@ -56,12 +56,14 @@ def judge(pair: Pair) -> Verdict:
 
 @dataclass(slots=True)
 class Restored:
-    """What a restoration did: the paths it `made`, those that were `there` already, and those it `left_out`.
+    """What a restoration did: files that it `made`, those that were `there` already, and what it `left_out`.
 
-    Left out is a `.git` that only names a repository which went with the worktree: git would fail over it.
+    A file is anything but a directory; the `directories` that it made are apart. Left out is a `.git` that only names a
+    repository which went with the worktree: git would fail over it.
     """
 
     made: list[str] = field(default_factory=list)
+    directories: list[str] = field(default_factory=list)
     there: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
@@ -79,10 +81,11 @@ def restore(rescued: Rescued, paths: Sequence[str], target: Path) -> Restored:
     wanted = [_relative(path) for path in paths]
     with opened_directory(store.tree) as tree:
         _require(tree, wanted, rescued)
-        if store.path.resolve() in (target.resolve(), *target.resolve().parents):
+        target = Path(os.path.realpath(target))
+        if store.path.resolve() in (target, *target.parents):
             raise RescueError(f"{target} is in the rescue store itself; name another directory")
         target.mkdir(parents=True, exist_ok=True)
-        with opened_directory(target.resolve()) as top:
+        with opened_directory(target) as top:
             plan = _Plan(tree, top, wanted)
             if plan.conflicts:
                 raise RescueError(_refusal(plan.conflicts, target))
@@ -108,7 +111,9 @@ def _require(tree: int, wanted: Sequence[str], rescued: Rescued) -> None:
     missing = [path for path in wanted if path and not _is_in(tree, path)]
     if missing:
         there = ", ".join(map(_shown, rescued.entries))
-        raise RescueError(f"{rescued.run_id} has no {', '.join(map(_shown, missing))}; at the top it has: {there}")
+        raise RescueError(
+            f"{rescued.run_id} has no {', '.join(map(_shown, missing))}; give a path of what it has at the top: {there}"
+        )
 
 
 def _is_in(tree: int, path: str) -> bool:
@@ -215,7 +220,7 @@ class _Plan:
         above, _, name = path.rpartition("/")
         with below(self._top, above) as there, _met(path):
             os.mkdir(name, 0o700, dir_fd=there)
-        self.done.made.append(path)
+        self.done.directories.append(path)
 
     def _put(self, path: str, staging: int, there: int) -> None:
         """Give a whole file its name; a link, unlike a rename, replaces nothing."""

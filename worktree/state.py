@@ -87,6 +87,23 @@ def state_of(status: Status, admin: Path) -> State:
     )
 
 
+def state_without_files(git: Git, admin: Path) -> State:
+    """Return the state of a worktree whose files are gone: HEAD, and what an unfinished operation brought in."""
+    words = read_words(admin / "HEAD")
+    branch = words[1].removeprefix("refs/heads/") if words[:1] == ["ref:"] else None
+    found = git.run("rev-parse", "--verify", "--quiet", "HEAD", accept=(0, 1))
+    return State(
+        head=found.text or None,
+        branch=branch,
+        home=_rebased_branch(admin) or branch,
+        operation=None,
+        unmerged=(),
+        staged=frozenset(),
+        index_only=False,
+        other_heads=_other_heads(admin),
+    )
+
+
 def read_status(git: Git, *options: str) -> Status:
     """Ask git for the status of a worktree."""
     # `--no-renames` keeps one path an entry.

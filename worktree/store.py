@@ -4,7 +4,7 @@
     manifest.json   what is here, and why
     tree/           what was left of the worktree, as it was
     modules/        the object stores of its submodules
-    work.bundle     commits that origin refused
+    work.bundle     commits that origin refused; work-2.bundle and so on, when that came about again
 """
 
 import json
@@ -16,6 +16,7 @@ from pathlib import Path
 from worktree.moving import LeftBehindError, move
 from worktree.reading import read_regular
 
+_MANIFEST = "manifest.json"
 _LONGEST_MANIFEST = 1 << 26  # bytes
 
 
@@ -55,10 +56,19 @@ class Store:
         """Make the directory, for this user alone, if it is not there."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
+    def has_manifest(self) -> bool:
+        """Whether there is a word on what is here already."""
+        return os.path.lexists(self.path / _MANIFEST)
+
     def free_bundle(self) -> Path:
         """Return a name for a bundle that nothing has yet."""
         names = (self.bundle if number == 1 else self.path / f"work-{number}.bundle" for number in count(1))
         return next(path for path in names if not os.path.lexists(path))
+
+    def bundles(self) -> tuple[Path, ...]:
+        """Return the bundles that are there, the first one first."""
+        found = (path for path in self.path.glob("work*.bundle") if path.is_file())
+        return tuple(sorted(found, key=lambda path: (len(path.name), path.name)))
 
     def take(self, tree: Path, modules: Path | None, manifest: Manifest) -> None:
         """Move what is left of a worktree into the store, whole. Raises OSError with everything where it was.
@@ -83,25 +93,31 @@ class Store:
         _sync(self.path)
 
 
+def rescued_by(common: Path, run_id: str) -> Path | None:
+    """Return where the files of a run are that nothing else held, None when there are none."""
+    store = Store(common, run_id)
+    return store.path if store.tree.exists() else None
+
+
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write `manifest.json` into a directory of the store, durably, in place of an earlier one."""
-    partial = directory / "manifest.json.partial"
+    partial = directory / f"{_MANIFEST}.partial"
     with partial.open("w", encoding="ascii") as file:
         # ASCII, because a name that is no UTF-8 can be written in no other way.
         json.dump(asdict(manifest), file, indent=2, ensure_ascii=True)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
-    partial.replace(directory / "manifest.json")
+    partial.replace(directory / _MANIFEST)
 
 
 def read_manifest(directory: Path) -> Manifest:
     """Read the manifest in a directory of the store. Raises OSError or ValueError."""
-    fields = json.loads(read_regular(directory / "manifest.json", _LONGEST_MANIFEST))
+    fields = json.loads(read_regular(directory / _MANIFEST, _LONGEST_MANIFEST))
     try:
         return Manifest(**{**fields, "rows": tuple(Row(**row) for row in fields["rows"])})
     except (TypeError, KeyError) as error:
-        raise ValueError(f"{directory / 'manifest.json'} is no manifest: {error}") from error
+        raise ValueError(f"{directory / _MANIFEST} is no manifest: {error}") from error
 
 
 def _sync(directory: Path) -> None:

@@ -15,6 +15,7 @@ from worktree.descent import Extent, below, listed, measure
 from worktree.errors import GitError, WorktreeError
 from worktree.git import Git
 from worktree.launch import Launch
+from worktree.record import read_records
 from worktree.remote import Remote
 from worktree.store import Manifest, Store, read_manifest
 
@@ -34,7 +35,8 @@ class Rescued:
     """What is kept of one run: in the store, if `store` is there, and by rescue refs, each with its object id.
 
     `manifest` is None where there is none that can be read: whoever wrote it was killed, or it was spoilt. `entries`
-    are the top entries of the store's tree, with their extents.
+    are the top entries of the store's tree, with their extents. `recorded` is the Issue branch as the run's record
+    names it, None where there is no record any more.
     """
 
     run_id: str
@@ -44,6 +46,7 @@ class Rescued:
     size: int
     local: Mapping[str, str]
     on_origin: Mapping[str, str]
+    recorded: str | None = None
 
     @property
     def moment(self) -> datetime:
@@ -56,9 +59,9 @@ class Rescued:
             return began(self.run_id)
 
     @property
-    def bundle(self) -> Path | None:
-        """The bundle of commits that origin refused, if there is one."""
-        return self.store.bundle if self.store and self.store.bundle.is_file() else None
+    def bundles(self) -> tuple[Path, ...]:
+        """The bundles of commits that origin refused."""
+        return self.store.bundles() if self.store else ()
 
     @property
     def modules(self) -> tuple[Path, ...]:
@@ -75,8 +78,9 @@ def read_rescued(launch: Launch, on_origin: Mapping[str, str] = _NONE) -> list[R
     """Return what is kept of each run, the newest first. `on_origin` are the refs that `rescue_refs` returned."""
     local, there = _by_run(launch.refs), _by_run(on_origin)
     stores = {run: Store(launch.common, run) for run in _in_store(launch.common)}
+    recorded = {record.run_id: record.branch for record in read_records(launch.common)}
     runs = sorted({*stores, *local, *there}, reverse=True)
-    return [_read(run, stores.get(run), local.get(run, {}), there.get(run, {})) for run in runs]
+    return [_read(run, stores.get(run), local.get(run, {}), there.get(run, {}), recorded.get(run)) for run in runs]
 
 
 def rescue_refs(remote: Remote) -> dict[str, str]:
@@ -91,8 +95,9 @@ def find_rescued(rescued: Sequence[Rescued], given: str) -> Rescued:
         return found[0]
     if found:
         raise RescueError(f"{given} can be any of {_names(found)}; give more of the ID")
-    known = f"there are {_names(rescued)}" if rescued else "nothing is kept of any run"
-    raise RescueError(f"nothing is kept of a run {given!r}; {known}")
+    if rescued:
+        raise RescueError(f"nothing is kept of a run {given!r}; give one of which something is: {_names(rescued)}")
+    raise RescueError(f"nothing is kept of a run {given!r}, nor of any other here; see: nightkeep rescue list")
 
 
 def _names(rescued: Sequence[Rescued]) -> str:
@@ -100,9 +105,11 @@ def _names(rescued: Sequence[Rescued]) -> str:
 
 
 def branch_of(git: Git, rescued: Rescued) -> str | None:
-    """Return the Issue branch of a run as its manifest names it, or a rescued commit that is here; None if neither."""
+    """Return the Issue branch of a run as its manifest, its record or a rescued commit names it; None if none does."""
     if rescued.manifest:
         return rescued.manifest.branch
+    if rescued.recorded:
+        return rescued.recorded
     for commit in {**rescued.on_origin, **rescued.local}.values():
         said = git.run("log", "-1", "--no-show-signature", "--format=%s", commit, accept=(0, 128)).text
         if found := _OF_BRANCH.fullmatch(said):
@@ -126,8 +133,7 @@ def ways_back(git: Git, rescued: Rescued) -> list[Way]:
         for ref in rescued.local
     ]
     found += [Way(ref.rpartition("/")[2], f"{ref} on origin", _fetch("origin", ref)) for ref in rescued.on_origin]
-    if rescued.bundle:
-        found += _ways_of_bundle(git, rescued.bundle)
+    found += [way for bundle in rescued.bundles for way in _ways_of_bundle(git, bundle)]
     # A fetch, or a log, would fail over the worktree that its configuration names; and would read what else is there.
     found += [
         Way("submodule", str(path), shlex.join(["git", "clone", str(path), f"rescued-{path.name}"]))
@@ -182,7 +188,9 @@ def _is_run(name: str) -> bool:
     return True
 
 
-def _read(run_id: str, store: Store | None, local: Mapping[str, str], on_origin: Mapping[str, str]) -> Rescued:
+def _read(
+    run_id: str, store: Store | None, local: Mapping[str, str], on_origin: Mapping[str, str], recorded: str | None
+) -> Rescued:
     entries, beside = _extents(store) if store else ({}, Extent())
     return Rescued(
         run_id=run_id,
@@ -192,6 +200,7 @@ def _read(run_id: str, store: Store | None, local: Mapping[str, str], on_origin:
         size=sum(entries.values(), beside).size,
         local=local,
         on_origin=on_origin,
+        recorded=recorded,
     )
 
 

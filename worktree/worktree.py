@@ -19,6 +19,7 @@ from worktree.inclusion import Included
 from worktree.interruption import Interruption
 from worktree.launch import Launch
 from worktree.preservation import preserve
+from worktree.reclaim import reclaim
 from worktree.record import Retained
 from worktree.remote import Fence, Origin
 from worktree.rescue import keep_snapshot, made_elsewhere, publish
@@ -90,6 +91,22 @@ class Worktree:
         """
         opened = launch if isinstance(launch, Launch) else Launch.open(launch, interruption=interruption)
         return cls(acquire_existing(opened, branch, base, origin, fence, fetched), opened.directory)
+
+    @classmethod
+    def reclaim(
+        cls,
+        launch: Launch,
+        run_id: str,
+        *,
+        origin: Origin | None = None,
+        fence: Fence | None = None,
+    ) -> Self:
+        """Go on with an orphan, see `orphans`: to preserve it as a Failed run, or to finish its clean-up.
+
+        What its session has left running is stopped. Raises DeferredError, with nothing done, when somebody else owns
+        it or is at work in it; GitError when origin does not answer.
+        """
+        return cls(reclaim(launch, run_id, origin, fence), launch.directory)
 
     @property
     def path(self) -> Path:

@@ -47,19 +47,25 @@ def _invalid(source: Source) -> Iterator[Problem]:
             if path[0] == "prompt":  # a union: pydantic also names the member that it tried
                 path = path[:1] + path[2:]
             remedy = f"; {source.omission}" if details["type"] == EMPTY else ""
-            yield Problem(source.place(path), _sentence(path, details) + remedy)
+            yield Problem(source.place(path), _sentence(_unsaid(path, source), path, details) + remedy)
 
 
-def _sentence(path: KeyPath, details: "ErrorDetails") -> str:
+def _unsaid(path: KeyPath, source: Source) -> str:
+    """Return the key that a problem is about, where its place does not name it, as a variable and a flag do."""
+    return dotted(path) if source.name else ""
+
+
+def _sentence(key: str, path: KeyPath, details: "ErrorDetails") -> str:
     if details["type"] == "extra_forbidden":
         return unknown_key(path)
     if details["type"] == "missing":
         return f'{dotted(path[:-1])} must be text, or a section with the key "{path[-1]}"'
-    entry = f", entry {path[-1] + 1}," if isinstance(path[-1], int) else ""
+    if isinstance(path[-1], int):
+        key = f"{key}, entry {path[-1] + 1}," if key else f"entry {path[-1] + 1}"
     what = _what(details)
     instead = f", not {_shown(details['input'])}" if what.startswith("must be") else ""
     remedy = "; put it in quotes" if what == "must be text" and isinstance(details["input"], int | float) else ""
-    return f"{dotted(path)}{entry} {what}{instead}{remedy}"
+    return f"{key} {what}{instead}{remedy}".lstrip()
 
 
 def _what(details: "ErrorDetails") -> str:

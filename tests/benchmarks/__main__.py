@@ -5,8 +5,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.measure import table
+from tests.benchmarks.keeping import across_rows, keeping_rows
+from tests.benchmarks.large import Large
+from tests.benchmarks.measure import Row, table
 from tests.benchmarks.runs import run_rows, start_rows
+from tests.benchmarks.snapshots import snapshot_rows
 from tests.benchmarks.worktrees import worktree_rows
 
 _MEMORY = Path("/dev/shm")
@@ -15,18 +18,27 @@ _MEMORY = Path("/dev/shm")
 def main(rounds: int = 10) -> None:
     """Measure everything and print it."""
     place = _MEMORY if _MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="nightkeep-benchmarks-", dir=place) as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="nightkeep-benchmarks-", dir=place) as name,
+        tempfile.TemporaryDirectory(prefix="nightkeep-benchmarks-") as elsewhere,
+    ):
         root = Path(name)
         _seal(root)
         load = os.getloadavg()[0]
         rows = [*start_rows(rounds), *run_rows(_made(root / "runs"), rounds)]
-        rows += worktree_rows(_made(root / "worktrees"), rounds)
+        rows += _large_rows(root, Path(elsewhere), rounds)
     print(table(rows))  # noqa: T201
     print(  # noqa: T201
         f"\nMedian of {rounds} in turn with the other side, after one that does not count (least to most). "
         f"{os.cpu_count()} cores, load {load:.1f} before and {os.getloadavg()[0]:.1f} after; "
         f"files in {'memory (/dev/shm)' if place else 'the temporary directory'}; Python {sys.version.split()[0]}."
     )
+
+
+def _large_rows(root: Path, elsewhere: Path, rounds: int) -> list[Row]:
+    large = Large(_made(root / "large"))
+    rows = [*worktree_rows(large, rounds), *snapshot_rows(large, rounds), *keeping_rows(large, rounds)]
+    return rows + across_rows(large.with_worktrees_in(elsewhere), rounds)
 
 
 def _seal(root: Path) -> None:

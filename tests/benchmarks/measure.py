@@ -22,6 +22,23 @@ class Times:
         return f"{middle} ms ({low} to {high})"
 
 
+class Laps:
+    """A stop watch: what each step took, in seconds."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+        self._began = time.perf_counter()
+
+    def lap(self) -> None:
+        """Note what it took since the last lap."""
+        self.taken.append(time.perf_counter() - self._began)
+        self.skip()
+
+    def skip(self) -> None:
+        """Leave out what it took since the last lap."""
+        self._began = time.perf_counter()
+
+
 Timed = Callable[[], float]  # does something once and returns the seconds that the part in question took
 
 
@@ -64,6 +81,14 @@ def ratio(what: str, ours: Times, bare: Times, *, at_most: float | None = None) 
     found = ours.median / bare.median
     aim = "" if at_most is None else f"≤ {at_most:g} x"
     return Row(what, str(ours), str(bare), f"{found:.2f} x", aim, None if at_most is None else found <= at_most)
+
+
+def more(what: str, ours: tuple[Times, Times], bare: Times, *, at_most: float) -> Row:
+    """Compare by how much the first of `ours` takes longer than the second with all that `bare` takes."""
+    added = ours[0].median - ours[1].median
+    found = added / bare.median
+    shown = f"{ours[0]} less {ours[1]}"
+    return Row(what, shown, str(bare), f"{found:.2f} x", f"≤ {at_most:g} x", found <= at_most)
 
 
 def difference(what: str, ours: Times, bare: Times, *, at_most: float | None = None) -> Row:

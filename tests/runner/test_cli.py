@@ -33,6 +33,12 @@ def test_the_help(tmp_path: Path, arguments: tuple[str, ...], said: tuple[str, .
         assert words in result.stdout, result
 
 
+def test_the_commands_stand_in_the_order_of_their_use(tmp_path: Path) -> None:
+    lines = nightkeep("--help", cwd=tmp_path, environment={"COLUMNS": "200"}).stdout.splitlines()
+    names = [line.split()[1] for line in lines if line.startswith("│ ") and line[2:3].isalpha()]
+    assert names == ["run", "prompt", "doctor", "config", "logs", "recover", "rescue", "gc", "hub", "demo"]
+
+
 @pytest.mark.parametrize("arguments", [("fly",), ("hub",), ("hub", "--root", "x", "--port", "70000"), ("demo", "now")])
 def test_a_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     result = nightkeep(*arguments, cwd=tmp_path)

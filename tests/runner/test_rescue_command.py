@@ -138,6 +138,39 @@ def test_an_id_that_is_none_is_answered_with_those_that_are(world: World, comman
         assert f"{YOUNG}, {OLD}" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "next_step"),
+    [
+        (("show", "1999"), f"give one of which something is: {YOUNG}, {OLD}"),
+        (("drop", "2"), "give more of the ID"),
+        (("restore", OLD, "nothing"), "give a path of what it has at the top: a.txt"),
+        (("restore", OLD, "/a.txt"), "give one as `nightkeep rescue show` has it"),
+        (("restore", OLD), "or an empty directory to put them in: --to DIRECTORY"),
+        (("restore", OLD, "--to", f".git/nightkeep/rescue/{OLD}"), "name another directory"),
+        (("restore", OLD, "--to", "b.txt"), "nightkeep rescue list"),
+        (("restore", YOUNG), f"see what is: nightkeep rescue show {YOUNG}"),
+        (("drop", YOUNG), f"when it is, remove {{launch}}/.git/nightkeep/runs/{YOUNG}"),
+        (("drop", OLD, "--remote"), "try again when origin can be read, or leave --remote out"),
+    ],
+)
+def test_whatever_cannot_be_done_ends_with_what_to_do_next(
+    world: World, arguments: tuple[str, ...], next_step: str
+) -> None:
+    put(world, OLD, "a.txt")
+    put_ref(world, YOUNG)
+    record = world.launch / ".git" / "nightkeep" / "runs" / YOUNG
+    record.mkdir(parents=True)
+    (record / "record.json").write_text("{")
+    world.origin.rename(world.origin.with_name("away"))
+    result = rescue(world, *arguments)
+    assert (result.stdout, result.status in (1, 2)) == ("", True), result
+    assert result.stderr.endswith(f"{next_step.format(launch=world.launch)}\n"), result
+
+
+def test_where_nothing_is_kept_of_any_run_the_list_is_what_is_left(world: World) -> None:
+    assert rescue(world, "show", "2").stderr.endswith("nor of any other here; see: nightkeep rescue list\n")
+
+
 def test_outside_of_a_clone_nothing_is_begun(tmp_path: Path) -> None:
     result = nightkeep("rescue", "list", cwd=tmp_path)
     assert (result.status, result.stdout) == (2, ""), result
@@ -155,13 +188,37 @@ def test_files_come_back_into_the_checkout_wherever_it_was_typed(world: World) -
     assert not (world.launch / "other").exists()
     assert f"nightkeep rescue drop {OLD}" in result.stderr
     again = rescue(world, "restore", OLD, "notes")
-    assert (again.status, "1 were there already" in again.stderr) == (0, True)
+    assert (again.status, "1 file was there already" in again.stderr) == (0, True)
 
 
 def test_files_come_back_into_a_directory_that_is_named_from_here(world: World) -> None:
     put(world, OLD, "a.txt")
-    assert rescue(world, "restore", OLD, "--to", "new").status == 0
-    assert (world.launch / "new" / "a.txt").read_text() == "a.txt\n"
+    (world.launch / "link").symlink_to(world.launch.parent)
+    result = rescue(world, "restore", OLD, "--to", "link/../new")
+    new = world.launch.parent.parent / "new"
+    assert (result.status, result.stdout) == (0, f"restored 1 file of {OLD} into {new}\n"), result
+    assert (new / "a.txt").read_text() == "a.txt\n"
+
+
+def test_files_are_counted_and_directories_only_where_there_is_nothing_else(world: World) -> None:
+    tree = put(world, OLD).tree
+    (tree / "build" / "deep").mkdir(parents=True)
+    assert rescue(world, "restore", OLD, "--to", "one").stdout.startswith(f"restored 2 directories of {OLD} into ")
+    for name in ("a", "deep/b"):
+        (tree / "build" / name).touch()
+    assert rescue(world, "restore", OLD, "--to", "two").stdout.startswith(f"restored 2 files of {OLD} into ")
+    again = rescue(world, "restore", OLD, "--to", "two")
+    assert again.stdout.startswith(f"restored 0 files of {OLD} into ")
+    assert again.stderr.startswith("nightkeep: 2 files were there already\n")
+
+
+def test_through_one_pipe_the_lines_come_in_their_order(world: World) -> None:
+    put(world, OLD, "a")
+    command = [sys.executable, "-P", "-m", "runner", "rescue", "restore", OLD, "--to", "new"]
+    done = subprocess.run(command, cwd=world.launch, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
+    first, second = done.stdout.decode().splitlines()
+    assert first.startswith("restored 1 file")
+    assert second.startswith("nightkeep: the store still has them")
 
 
 def test_what_is_in_the_way_is_named_and_left(world: World) -> None:
@@ -181,8 +238,8 @@ def test_what_was_dropped_is_named(world: World) -> None:
     result = rescue(world, "drop", OLD)
     assert (result.status, result.stderr) == (0, ""), result
     assert result.stdout.splitlines() == [
-        f"deleted {here} in this clone (dropped)",
-        f"deleted {store.path}, {result.stdout.split(', ')[1].split(' (')[0]} (dropped)",
+        f"deleted {here} in this clone",
+        f"deleted {store.path}, {result.stdout.split(', ')[1].strip()}",
     ]
     assert not store.path.exists()
     assert world.on_origin(there)
@@ -191,7 +248,7 @@ def test_what_was_dropped_is_named(world: World) -> None:
 def test_what_is_on_origin_goes_when_that_is_said(world: World) -> None:
     ref = put_ref(world, OLD, on_origin=True)
     result = rescue(world, "drop", OLD, "--remote")
-    assert (result.status, result.stdout) == (0, f"deleted {ref} on origin (dropped)\n"), result
+    assert (result.status, result.stdout) == (0, f"deleted {ref} on origin\n"), result
     assert not world.on_origin(ref)
 
 
@@ -218,6 +275,7 @@ def test_what_is_too_old_goes_unless_it_is_a_rehearsal(world: World) -> None:
     assert (old.path.exists(), young.path.exists()) == (False, True)
     done = gc(world)
     assert (done.status, done.stdout) == (0, "")
+    assert "nothing is older than 30 days, nor is all more than 10.0 GB\n" in done.stderr
     assert "no token for GitHub, so rescue refs are left alone" in done.stderr
 
 

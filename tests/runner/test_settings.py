@@ -299,7 +299,7 @@ def test_what_is_passed_on_without_a_shell(command: str) -> None:
 def test_the_remedy_is_the_sources() -> None:
     assert problems(None, "agent: ''", {}, {"agent": " "}) == [
         f"{USER_FILE}:1: agent is empty; leave the key out, or write null",
-        "--agent: agent is empty; leave the flag out, or give it a value",
+        "--agent: is empty; leave the flag out, or give it a value",
     ]
 
 
@@ -352,9 +352,19 @@ def test_every_problem_of_every_source_in_one_error() -> None:
         f'{USER_FILE}:1: limits.git {DURATION}, not "x"',
         f'{USER_FILE}:2: logs.directory must be an absolute path, or one that begins with ~/, not "x"',
         'NIGHTKEEP_AGNET: unknown environment variable; did you mean "NIGHTKEEP_AGENT"?',
-        f'NIGHTKEEP_LIMITS_IDLE: limits.idle {DURATION}, not "***"',
+        f'NIGHTKEEP_LIMITS_IDLE: {DURATION}, not "***"',
         "NIGHTKEEP_ZZZ: unknown environment variable",
-        f"--limits-push: limits.push {DURATION}, not 0",
+        f"--limits-push: {DURATION}, not 0",
+    ]
+
+
+def test_a_place_that_names_the_key_is_enough() -> None:
+    environment = {"NIGHTKEEP_RESCUE_MAX_SIZE": "x", "NIGHTKEEP_TRUSTED_REPOSITORIES": "a/b c"}
+    said = problems(None, None, environment, {"agent": "one && two"})
+    assert [line.partition(" must ")[0].partition(" run ")[0] for line in said] == [
+        "--agent: is",
+        "NIGHTKEEP_RESCUE_MAX_SIZE:",
+        "NIGHTKEEP_TRUSTED_REPOSITORIES: entry 2",
     ]
 
 

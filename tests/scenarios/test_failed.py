@@ -169,13 +169,18 @@ def test_a_push_that_origin_rejects_keeps_worktree_and_branch(stage: Stage) -> N
     assert (result.status, document["preserved"], document["pull_request"]) == (3, "machine", None), result
     assert {"what": "worktree", "where": str(kept)} in document["places"]
     assert (document["cause"], document["stage"]) == ("the agent exited 3", "session")
-    assert "not on my watch" in document["secondary"][0]
+    assert document["secondary"] == ["preservation was not completed, so the worktree is kept"]
+    assert "not on my watch (pre-receive hook declined); a copy of the work is in " in document["retained"]
     line = f"keeping the worktree {kept} and its local branch issue-1, HEAD at {git(kept, 'rev-parse', 'HEAD')}"
     assert line in result.stderr
     assert "cleaned up" not in result.stderr
     assert "**Cause:** `the agent exited 3`" in note
     assert str(kept) in note
-    assert "not on my watch" in note
+    assert (note.count("not on my watch"), result.stderr.count("not on my watch")) == (1, 1), f"{result}\n{note}"
+    show = f"nightkeep rescue show {document['run']}"
+    assert show in note
+    assert show in result.stderr
+    assert stage.command(*show.split()[1:], "--offline").status == 0
     assert git(stage.clone, "log", "-1", "--format=%s", "issue-1") == "nightkeep: failed run (the agent exited 3)"
     assert stage.labels(number) == {"bug", "in-progress"}
 

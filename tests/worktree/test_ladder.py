@@ -8,12 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.worktree.runs import create, gone, kept, kept_locally, origin_has, rescue_ref, store_of
+from tests.worktree.runs import (
+    IMPATIENT,
+    create,
+    gone,
+    kept,
+    kept_locally,
+    manifest,
+    origin_has,
+    reasons,
+    rescue_ref,
+    store_of,
+)
 from tests.world import World, commit, git
-from worktree import PreservationError, Preserved, Worktree
+from worktree import Interruption, Launch, PreservationError, Preserved, Worktree
 from worktree.errors import GitError, PushRefused
 from worktree.ladder import Rung, choose_rung
 from worktree.refusal import Refusal, RefusalKind
+from worktree.stored import branch_of, read_rescued, ways_back
 
 _FAILED = GitError(("git", "push"), Path("/"), status=1)
 
@@ -88,6 +100,10 @@ def _named(act: Callable[[World], None]) -> str:
     return act.__name__.strip("_")
 
 
+def launch_of(world: World) -> Launch:
+    return Launch.open(world.launch, interruption=Interruption(), limits=IMPATIENT)
+
+
 def _work(wt: Worktree) -> None:
     """Leave a commit, uncommitted work and something that only the index holds."""
     (wt.path / "n.txt").write_text("committed\n")
@@ -115,7 +131,9 @@ def test_what_the_branch_may_not_have_goes_to_a_rescue_ref(
         with pytest.raises(PreservationError, match=re.escape(words)) as caught:
             wt.preserve_failed_run("main", "x")
     ref = rescue_ref(wt, "head")
-    assert str(caught.value).endswith(f"; it is on {ref} on origin instead")
+    assert str(caught.value).endswith(f"; the work is on {ref} on origin")
+    (found,) = read_rescued(launch_of(world), {ref: world.on_origin(ref)})
+    assert branch_of(launch_of(world).git, found) == "issue-7"
     assert world.on_origin("issue-7") == before
     assert world.on_origin(ref) == git(world.launch, "rev-parse", "issue-7")
     assert world.origin_file(ref, "b.txt") == "edited"
@@ -145,8 +163,11 @@ def test_a_refusal_of_the_content_or_of_any_other_kind_is_not_gone_around(
         with pytest.raises(PreservationError, match=re.escape(words)) as caught:
             wt.preserve_failed_run("main", "x")
     bundle = store_of(world, wt) / "work.bundle"
-    assert str(caught.value).endswith(f"; a copy of it is in {bundle}")
-    assert ("bundle", f"{bundle}, for `git fetch`") in wt.ending.places
+    assert str(caught.value).endswith(f"; a copy of the work is in {bundle}")
+    assert ("bundle", str(bundle)) in wt.ending.places
+    said = manifest(world, wt)
+    assert (said.run_id, said.branch, said.path, said.failed) == (wt.run_id, "issue-7", str(wt.path), True)
+    assert (said.head, said.rows) == (git(world.launch, "rev-parse", "issue-7"), ())
     if world.origin.exists():
         assert git(world.origin, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
         assert not origin_has(world, "committed\n")
@@ -182,6 +203,7 @@ def test_a_rescue_ref_that_is_refused_as_well_leads_to_the_bundle(world: World, 
     said = str(caught.value)
     places = [said.index(words) for words in ("commits there that are not here", "no hidden refs", str(bundle))]
     assert places == sorted(places), "the first refusal stays the headline"
+    assert said.count("origin did not take") == 2
     assert not world.snapshot_refs()
     git(tmp_path, "clone", "-q", str(world.origin), "anybody")
     git(tmp_path / "anybody", "fetch", "-q", str(bundle), rescue_ref(wt, "head"))
@@ -216,3 +238,20 @@ def test_after_a_bundle_a_push_that_works_lets_clean_up_happen(world: World) -> 
     assert gone(wt, world)
     assert world.origin_file("issue-7", "n.txt") == "new"
     assert {path.name for path in store_of(world, wt).iterdir()} == {"manifest.json", "tree", "work.bundle"}
+    assert reasons(world, wt) == {"secret.env": "ignored"}
+    assert manifest(world, wt).failed
+
+
+def test_each_bundle_of_a_run_is_shown(world: World) -> None:
+    with create(world) as wt:
+        _say_no(world)
+        for name in ("n.txt", "m.txt"):
+            (wt.path / name).write_text("new\n")
+            with pytest.raises(PreservationError):
+                wt.preserve_failed_run("main", "x")
+    (found,) = read_rescued(launch_of(world))
+    store = store_of(world, wt)
+    assert found.bundles == (store / "work.bundle", store / "work-2.bundle")
+    assert [way.where for way in ways_back(launch_of(world).git, found) if way.what == "bundle"] == [
+        str(bundle) for bundle in found.bundles
+    ]

@@ -180,7 +180,7 @@ def test_of_several_refs_the_culprit_counts(reason: str, kind: RefusalKind) -> N
             refused(_RULE, *rules("- Changes must be made through a pull request.")),
             (
                 "GH013: Repository rule violations found for refs/heads/issue-7; Changes must be made through a pull "
-                f"request; {_RULE}"
+                f"request ({_RULE})"
             ),
         ),
         (
@@ -188,14 +188,14 @@ def test_of_several_refs_the_culprit_counts(reason: str, kind: RefusalKind) -> N
             (
                 "GH013: Repository rule violations found for refs/heads/issue-7; GITHUB PUSH PROTECTION; Push cannot "
                 "contain secrets; GitHub Personal Access Token; commit: 5477a7dd26384ed3c8b3814ee677f755ad27a597; "
-                f"path: src/api/github.ts:34; {_RULE}"
+                f"path: src/api/github.ts:34 ({_RULE})"
             ),
         ),
         (
             refused(_HOOK, *LARGE),
             (
                 "GH001: Large files detected. You may want to try Git Large File Storage - https://git-lfs.github.com; "
-                f"File abc/def.mov is 117.80 MB; this exceeds GitHub's file size limit of 100.00 MB; {_HOOK}"
+                f"File abc/def.mov is 117.80 MB; this exceeds GitHub's file size limit of 100.00 MB ({_HOOK})"
             ),
         ),
         (refused("fetch first", where="rejected"), "fetch first"),
@@ -203,9 +203,22 @@ def test_of_several_refs_the_culprit_counts(reason: str, kind: RefusalKind) -> N
             broken("hint: Updates were rejected", "fatal: early EOF", "error: failed to push some refs to 'x'"),
             "early EOF",
         ),
-        (refused(_HOOK, "x" * 900), "x" * 599 + "…"),
+        (refused(_HOOK, "x" * 900), "x" * 599 + f"… ({_HOOK})"),
         (broken(), ""),
     ],
 )
 def test_words_are_one_line_for_a_person(answer: tuple[str, str], words: str) -> None:
     assert read_refusal(*answer).words == words
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (refused(_HOOK, "we do not take this today"), f"we do not take this today ({_HOOK})"),
+        (refused(_HOOK), _HOOK),
+        (refused("fetch first", where="rejected"), "origin holds commits there that are not here: fetch first"),
+        (broken(), "it did not say why"),
+    ],
+)
+def test_one_cause_is_told_and_no_chain_of_them(answer: tuple[str, str], text: str) -> None:
+    assert str(read_refusal(*answer)) == text

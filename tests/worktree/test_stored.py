@@ -246,13 +246,8 @@ def test_it_can_be_repeated_and_goes_on_where_it_was_stopped(world: World) -> No
 def test_only_the_paths_that_are_named_come_back(world: World) -> None:
     left_by_a_run(world, fill)
     done = restore(only(world), ["./scratch/deep/locked/", "scratch/link"], world.launch)
-    assert sorted(done.made) == [
-        "scratch",
-        "scratch/deep",
-        "scratch/deep/locked",
-        "scratch/deep/locked/file",
-        "scratch/link",
-    ]
+    assert sorted(done.made) == ["scratch/deep/locked/file", "scratch/link"]
+    assert done.directories == ["scratch", "scratch/deep", "scratch/deep/locked"]
     assert {path.name for path in (world.launch / "scratch").iterdir()} == {"deep", "link"}
 
 
@@ -310,7 +305,7 @@ def test_a_file_that_names_a_repository_elsewhere_is_left_out(world: World) -> N
     done = restore(only(world), [], world.launch)
     assert sorted(done.left_out) == [".git", "lib/.git"]
     assert (world.launch / ".git").is_dir()
-    assert sorted(done.made) == ["left", "lib"]
+    assert (done.made, done.directories) == (["left"], ["lib"])
 
 
 def test_another_directory_takes_it_but_not_the_store_itself(world: World) -> None:
@@ -336,11 +331,12 @@ def test_where_no_files_are_kept_nothing_can_be_restored(world: World) -> None:
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        (RunFacts(recorded=False), None),
-        (RunFacts(recorded=True), None),
-        (RunFacts(recorded=True, readable=False), "cannot be read"),
-        (RunFacts(recorded=True, may_live=True), "may still be at work"),
-        (RunFacts(recorded=True, retained=Path("/place/widget-issue-7")), "still there, /place/widget-issue-7"),
+        (RunFacts(record=None), None),
+        (RunFacts(record=Path("/r")), None),
+        (RunFacts(record=Path("/r"), readable=False), "cannot be read, so nobody knows whether it is over; when it is"),
+        (RunFacts(record=Path("/r"), readable=False), "; when it is, remove /r"),
+        (RunFacts(record=Path("/r"), may_live=True), "may still be at work; wait for its end"),
+        (RunFacts(record=Path("/r"), retained=Path("/place/widget-issue-7")), "still there, /place/widget-issue-7"),
     ],
 )
 def test_why_what_is_kept_of_a_run_may_not_be_deleted(facts: RunFacts, reason: str | None) -> None:
@@ -484,7 +480,8 @@ def entry(run_id: str, days: float, size: int, *, needed: str | None = None, onl
     return Entry(run_id=run_id, age=timedelta(days=days), size=size, needed=needed, only_copy=only_copy)
 
 
-_ONLY = "it may be the only copy of a Failed run, and is not older than 30 days"
+_ONLY = "it may hold work that is nowhere else, and is not older than 30 days"
+_MUCH = "all that is kept is too large, and of what may go this is the oldest"
 
 
 @pytest.mark.parametrize(
@@ -505,7 +502,7 @@ _ONLY = "it may be the only copy of a Failed run, and is not older than 30 days"
     ],
 )
 def test_what_goes_of_the_store(entries: list[Entry], go: dict[str, str], stay: dict[str, str]) -> None:
-    go = {run: "the oldest of what is too much" if why == "much" else why for run, why in go.items()}
+    go = {run: _MUCH if why == "much" else why for run, why in go.items()}
     assert choose(entries, Bounds(days=30, size=100)) == Choice(go, stay)
 
 
@@ -588,7 +585,10 @@ def test_refs_of_a_branch_that_nothing_names_stay_and_are_said(world: World) -> 
     git(world.launch, "update-ref", f"refs/nightkeep/rescue/{OLD}/head", "HEAD")
     assert collect(world, Bounds(), is_closed=lambda _: True) == (
         [],
-        {OLD: "nothing here says of which branch its rescue refs are"},
+        {
+            OLD: "nothing here says of which branch its rescue refs are; once nobody needs them: "
+            f"nightkeep rescue drop {OLD} --remote"
+        },
     )
 
 

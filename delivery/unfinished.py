@@ -1,0 +1,67 @@
+"""What a journal tells of a Run that was killed: how far it came, and what is to be done about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from delivery.errors import Stage
+
+# Where a Run was when it entered a step, for the Failure note.
+_STAGES = {
+    "claim": Stage.WORKTREE,
+    "worktree": Stage.WORKTREE,
+    "begun": Stage.SETUP,
+    "session": Stage.SESSION,
+    "settle": Stage.COMMIT,
+    "push": Stage.PUSH,
+    "ready": Stage.PULL_REQUEST,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """A Run whose journal has no end.
+
+    `run_id` is None when it was killed before its worktree was there. `delivered` says that its pull request was ready,
+    `cause` and `stage` what it failed with when it did not die. `was_ready` and `was_in_progress` are about the
+    labels before it took the issue.
+    """
+
+    issue_url: str
+    base: str
+    branch: str
+    ready: str
+    in_progress: str
+    was_ready: bool
+    was_in_progress: bool
+    continued: bool
+    opens_draft: bool
+    run_id: str | None
+    delivered: bool
+    cause: str | None
+    stage: Stage
+
+
+def read_unfinished(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
+    """Decide from a journal's entries what is unfinished: None for a Run that has ended, or that began nothing."""
+    claim = next((entry for entry in entries if entry["step"] == "claim"), None)
+    steps = {str(entry["step"]): entry for entry in entries}
+    if claim is None or "end" in steps:
+        return None
+    failed = steps.get("preserve") or steps.get("draft")
+    begun = steps.get("begun")
+    reached = [_STAGES[str(entry["step"])] for entry in entries if entry["step"] in _STAGES]
+    return Unfinished(
+        issue_url=str(claim["issue"]),
+        base=str(claim["base"]),
+        branch=str(claim["branch"]),
+        ready=str(claim["ready"]),
+        in_progress=str(claim["in_progress"]),
+        was_ready=bool(claim["was_ready"]),
+        was_in_progress=bool(claim["was_in_progress"]),
+        continued=bool(claim["continued"]),
+        opens_draft=bool(claim["opens_draft"]),
+        run_id=str(begun["run"]) if begun else None,
+        delivered="clean-up" in steps and failed is None,
+        cause=str(failed["cause"]) if failed else None,
+        stage=Stage(str(failed["stage"])) if failed else reached[-1],
+    )

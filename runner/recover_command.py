@@ -1,0 +1,62 @@
+"""`nightkeep recover`: what killed runners left unfinished in this clone."""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from delivery.errors import PreflightError
+from delivery.issue_url import IssueUrl, repository_of
+from delivery.run import Run
+from runner.conclusion import as_document
+from runner.exit_codes import ExitCode
+from runner.progress import Progress
+from runner.recovery import Recovered, Recovery
+from runner.rescue_access import Access, with_access
+from runner.wiring import load, logs_of
+
+
+def recover(held: Mapping[str, str], token_file: Path | None, *, as_json: bool) -> int:
+    """Finish what killed runners began in this clone; return the exit status."""
+    return with_access(lambda access: _recover(access, as_json=as_json), held, token_file, online=True)
+
+
+def _recover(access: Access, *, as_json: bool) -> int:
+    named = repository_of(access.launch.origin_url or "")
+    if access.github is None or access.remote is None or named is None:
+        raise PreflightError(
+            "there is no token for GitHub, which is needed to turn pull requests into drafts and to write notes; give "
+            "one by --token-file FILE"
+        )
+    host, repository = named
+    git = access.launch.git
+    run = Run(
+        url=IssueUrl.parse(f"https://{host}/{repository}/issues/1") or _unreachable(),
+        base=None,
+        github=access.github,
+        launch=access.launch,
+        origin=access.remote.origin,
+        interruption=git.interruption,
+        report=access.say,
+        redact=git.redact,
+        host=socket.gethostname() or "unknown",
+        continue_command="",
+    )
+    recovery = Recovery(run=run, logs=logs_of(load({}).settings), repository=repository, report=access.say)
+    done = recovery.recover()
+    if as_json:
+        print(json.dumps([_as_document(one) for one in done], indent=2))  # noqa: T201 - the command's output
+    if not done:
+        Progress(sys.stderr, os.environ).say("there is nothing to recover")
+    return ExitCode.FAILED if any(one.trouble for one in done) else 0
+
+
+def _as_document(one: Recovered) -> dict[str, object]:
+    ended = as_document(one.outcome) if one.outcome else None
+    return {"run": one.run_id, "branch": one.branch, "issue": one.issue_url, "ended": ended, "trouble": one.trouble}
+
+
+def _unreachable() -> IssueUrl:
+    raise AssertionError("a repository's name makes the URL of an issue")

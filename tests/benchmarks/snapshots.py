@@ -1,0 +1,59 @@
+"""A snapshot of changed files, against the git commands that make one without a look."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.benchmarks.large import FILES, Large, change
+from tests.benchmarks.measure import Row, interleaved, ratio, timed
+from tests.world import PERSON
+from worktree import Origin, Worktree
+from worktree.acquisition import acquire_new
+from worktree.checkout import Checkout
+from worktree.rescue import keep_snapshot
+from worktree.state import read_state
+
+
+def snapshot_rows(large: Large, rounds: int) -> list[Row]:
+    """The rows for few and for many changed files, of which git has no object yet."""
+    return [_row(large, rounds, changed) for changed in (100, 2_000)]
+
+
+def _row(large: Large, rounds: int, changed: int) -> Row:
+    launch = large.opened()
+    checkout = acquire_new(launch, large.next_branch(), "main", Origin(launch.origin_url or ""), None, None)
+
+    def take() -> float:
+        change(checkout.path, os.urandom(8).hex(), changed)
+        state = read_state(checkout.git, checkout.admin)
+        return timed(lambda: keep_snapshot(checkout, state))()
+
+    def take_bare() -> float:
+        change(checkout.path, os.urandom(8).hex(), changed)
+        return timed(lambda: _take_bare(checkout))()
+
+    with Worktree(checkout, launch.directory):
+        ours, bare = interleaved(rounds, take, take_bare)
+    return ratio(
+        f"snapshot of {changed:,} changed of {FILES:,} files; `add`, `write-tree`, `commit-tree`",
+        ours,
+        bare,
+        at_most=1.3,
+    )
+
+
+def _take_bare(checkout: Checkout) -> None:
+    index = checkout.admin / "private"
+    shutil.copy2(checkout.admin / "index", index)
+    _git(checkout.path, index, "add", "-A")
+    tree = _git(checkout.path, index, "write-tree")
+    _git(checkout.path, index, "commit-tree", tree, "-p", "HEAD", "-m", "snapshot")
+    index.unlink()
+
+
+def _git(path: Path, index: Path, *arguments: str) -> str:
+    environment = {**os.environ, "GIT_INDEX_FILE": str(index)}
+    command = ["git", *PERSON, *arguments]
+    done = subprocess.run(command, cwd=path, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.removesuffix("\n")

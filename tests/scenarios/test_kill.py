@@ -1,0 +1,142 @@
+"""`kill -9` at any step: what was made is kept, and `nightkeep recover` finishes the Run."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+
+import pytest
+
+from tests.proof import full, seed
+from tests.scenarios.stage import NIGHTKEEP, Result, Stage, nightkeep
+from tests.world import git
+
+# Before or after its n-th git command the runner is killed; what an agent does with git does not count.
+_SHIM = """\
+#!/bin/sh
+runner=$(cat {place}/runner 2>/dev/null)
+if [ "$PPID" != "$runner" ]; then exec {git} "$@"; fi
+number=$(($(cat {place}/number) + 1)); echo $number > {place}/number
+if [ "$number {moment}" = "{wanted} before" ]; then kill -9 "$runner"; exit 1; fi
+{git} "$@"; status=$?
+if [ "$number {moment}" = "{wanted} after" ]; then kill -9 "$runner"; fi
+exit $status
+"""
+LEAVES = """\
+echo one > one.txt; git add one.txt; git commit -qm one; git commit -q --amend -m 'one, amended'
+echo two > two.txt; git add two.txt; echo staged > three.txt; git add three.txt; echo edited > three.txt
+echo k > secret.env; mkdir -p deep; echo deep > deep/four.txt"""
+ENDINGS = {"delivered": f"{LEAVES}\nexit 0", "failed": f"{LEAVES}\nexit 3"}
+_MOST = 40  # git commands of one Run, about
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Where a Run is killed."""
+
+    ending: str
+    number: int
+    moment: str
+
+    def __str__(self) -> str:
+        return f"{self.ending}-{self.moment}-git-{self.number}"
+
+
+def _kills() -> list[Kill]:
+    all_of_them = [
+        Kill(ending, number, moment)
+        for ending in ENDINGS
+        for number in range(1, _MOST + 1)
+        for moment in ("before", "after")
+    ]
+    return all_of_them if full() else random.Random(seed()).sample(all_of_them, 10)
+
+
+def killed(stage: Stage, number: int, agent: str, kill: Kill) -> int:
+    """Run with the shim before git; return the runner's exit status."""
+    place = stage.root / "shim"
+    place.mkdir()
+    (place / "number").write_text("0")
+    real = shutil.which("git")
+    (place / "git").write_text(_SHIM.format(place=place, git=real, moment=kill.moment, wanted=kill.number))
+    (place / "git").chmod(0o755)
+    process = subprocess.Popen(
+        [*NIGHTKEEP, "run", stage.url(number), "--agent", agent, "--token-file", str(stage.token_file)],
+        cwd=stage.clone,
+        env={**os.environ, **stage.environment, "PATH": f"{place}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    (place / "runner").write_text(str(process.pid))
+    process.communicate(timeout=60)
+    return process.returncode
+
+
+def recover(stage: Stage) -> Result:
+    return nightkeep("recover", "--token-file", str(stage.token_file), cwd=stage.clone, environment=stage.environment)
+
+
+def found(stage: Stage, content: str) -> bool:
+    """Whether a file of that content is on origin, in a rescue ref of the clone or in the rescue store."""
+    blob = (
+        subprocess.run(
+            ["git", "hash-object", "--stdin"],
+            cwd=stage.clone,
+            input=content.encode(),
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        .stdout.decode()
+        .strip()
+    )
+    if blob in git(stage.world.origin, "rev-list", "--objects", "--all"):
+        return True
+    if blob in git(stage.clone, "rev-list", "--objects", "--glob=refs/nightkeep"):
+        return True
+    store = stage.clone / ".git" / "nightkeep" / "rescue"
+    return any(file.read_text() == content for file in store.rglob("*") if file.is_file() and file.suffix != ".json")
+
+
+@pytest.mark.parametrize("kill", _kills(), ids=str)
+def test_a_killed_run_is_finished_by_recovery(stage: Stage, kill: Kill) -> None:
+    number = stage.issue()
+    agent = stage.root / "agent"
+    agent.write_text(f"#!/bin/sh\ntouch {stage.root}/begun\n{ENDINGS[kill.ending]}\n")
+    agent.chmod(0o755)
+    status = killed(stage, number, str(agent), kill)
+    if status != -signal.SIGKILL:
+        pytest.skip("this Run has fewer git commands") if not full() else None
+        return
+    done = recover(stage)
+    assert done.status == 0, str(done)
+    begun = (stage.root / "begun").exists()
+    contents = ["one\n", "two\n", "staged\n", "edited\n", "k\n", "deep\n"] if begun else []
+    assert [content for content in contents if not found(stage, content)] == [], str(done)
+    _check_world(stage, number, done)
+    again = recover(stage)
+    assert "there is nothing to recover" in again.stderr, str(again)
+
+
+def _check_world(stage: Stage, number: int, done: Result) -> None:
+    """Nothing is left over, and GitHub says what is so."""
+    assert stage.worktrees() == [], str(done)
+    common = stage.clone / ".git"
+    assert not list((common / "nightkeep" / "runs").glob("*")), str(done)
+    assert git(stage.clone, "branch", "--list", "issue-1") == "", str(done)
+    assert not list(common.rglob("*.lock")), str(done)
+    assert not list((common / "worktrees").glob("*")), str(done)
+    pulls = stage.api("GET", "pulls?state=all")
+    labels = stage.labels(number)
+    made = bool(git(stage.world.origin, "for-each-ref", "refs/heads/issue-1"))
+    if not made:
+        assert (pulls, labels & {"in-progress", "ready-for-agent"}) == ([], {"ready-for-agent"}), str(done)
+        return
+    assert "in-progress" in labels, str(done)
+    (pull,) = pulls
+    notes = [comment["body"] for comment in stage.api("GET", f"issues/{pull['number']}/comments")]
+    if pull["draft"]:
+        assert len([note for note in notes if "could not finish this" in note]) == 1, notes
+    else:
+        assert not [note for note in notes if "could not finish this" in note], notes

@@ -1,0 +1,152 @@
+"""Going on with a run whose runner is gone."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from worktree.checkout import Checkout, Ledger, aside_of, selectors
+from worktree.errors import DeferredError
+from worktree.git import Git
+from worktree.inclusion import Included
+from worktree.launch import Launch
+from worktree.processes import at_work_in, stop_carrying
+from worktree.reading import read_words
+from worktree.record import Before, Made, RecordDirectory, RunRecord, host_name, read_records
+from worktree.remote import Fence, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A run whose runner is gone without having ended it."""
+
+    run_id: str
+    base: str
+    branch: str
+    path: Path
+
+
+def orphans(launch: Launch) -> Sequence[Orphan]:
+    """Return the clone's runs that nobody owns and that have not ended, the oldest first.
+
+    Not among them: another host's, one whose lock is held, and what cannot be read; every doubt means alive.
+    """
+    found = []
+    for record in read_records(launch.common):
+        directory = RecordDirectory(launch.common, record.run_id)
+        if record.host == host_name() and directory.retained() is None and directory.own():
+            directory.release()
+            found.append(Orphan(record.run_id, record.base, record.branch, record.path))
+    return found
+
+
+def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | None) -> Checkout:
+    """Become the owner of an orphan; what its session has left running is stopped.
+
+    Raises DeferredError, with nothing done, when somebody else owns it or is at work in it; WorktreeError or OSError.
+    """
+    directory = RecordDirectory(launch.common, run_id)
+    if not directory.own():
+        raise DeferredError(f"run {run_id} is owned by somebody else")
+    try:
+        record, before, made = directory.read()
+        _require_quiet(record)
+        return _reopen(launch, directory, record, before, made, origin, fence)
+    except BaseException:
+        directory.release()
+        raise
+
+
+def _require_quiet(record: RunRecord) -> None:
+    left = stop_carrying(f"NIGHTKEEP_RUN={record.run_id}")
+    if left:
+        raise DeferredError(f"processes of run {record.run_id} cannot be stopped: {', '.join(left)}")
+    for place in (record.path, aside_of(record.path)):
+        at_work = at_work_in(place, record.started) if os.path.lexists(place) else []
+        if at_work:
+            raise DeferredError(f"somebody is at work in {place}: {', '.join(at_work)}; close it, then recover again")
+
+
+def _reopen(
+    launch: Launch,
+    directory: RecordDirectory,
+    record: RunRecord,
+    before: Before,
+    made: Made | None,
+    origin: Origin | None,
+    fence: Fence | None,
+) -> Checkout:
+    admin = _admin_of(launch.common, record)
+    if admin is not None:
+        _put_back(record, directory)
+    # Without the note on the worktree no session has begun, so nothing in it was made by one.
+    whole = admin is not None and made is not None and not directory.is_clearing()
+    there = whole and record.path.is_dir() and not record.path.is_symlink()
+    remote = launch.remote(origin)
+    checkout = Checkout(
+        record=record,
+        path=record.path,
+        top=launch.top,
+        directory=directory,
+        admin=admin or launch.common,
+        identity=made.identity if made else _identity(record.path),
+        acquired=made.acquired if made else int(record.started.timestamp() * 1e9),
+        git=_git(launch, admin, record, there=there),
+        shared=launch.git,
+        remote=remote,
+        refs=before.refs,
+        stashes=frozenset(before.stashes),
+        configuration=before.filters,
+        included=Included(made.included if made else (), ()),
+        fence=fence,
+        ledger=Ledger(held={record.pinned, record.pinned_base}),
+        has_tree=there,
+        has_admin=admin is not None,
+    )
+    return _with_what_is_held(checkout, launch)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        status = path.lstat()
+    except OSError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)
+
+
+def _admin_of(common: Path, record: RunRecord) -> Path | None:
+    """Return the worktree's git directory, known by the reason of its lock; None when there is none any more."""
+    for lock in sorted((common / "worktrees").glob("*/locked")):
+        if read_words(lock) == ["nightkeep", record.run_id]:
+            return lock.parent
+    return None
+
+
+def _put_back(record: RunRecord, directory: RecordDirectory) -> None:
+    """Give a worktree its name back that was moved aside, unless files were taken from it already."""
+    aside = aside_of(record.path)
+    if aside.is_dir() and not os.path.lexists(record.path) and not directory.is_clearing():
+        aside.rename(record.path)
+
+
+def _git(launch: Launch, admin: Path | None, record: RunRecord, *, there: bool) -> Git:
+    """Return git in the worktree, or where that is gone in its git directory, or where that is gone in the clone's."""
+    settings = (("core.fileMode", launch.value("core.filemode") or "true"),)
+    if admin is None:
+        return launch.git
+    if not there:
+        return replace(launch.git, directory=launch.common, selectors=(f"--git-dir={admin}",), settings=settings)
+    return replace(launch.git, directory=record.path, selectors=selectors(admin, record.path), settings=settings)
+
+
+def _with_what_is_held(checkout: Checkout, launch: Launch) -> Checkout:
+    """Enter in the ledger what origin holds now, and the rescue refs that are here."""
+    ledger, record = checkout.ledger, checkout.record
+    rescue = f"refs/nightkeep/rescue/{record.run_id}/"
+    there = checkout.remote.read("refs/heads/*", "refs/tags/*", f"{rescue}*")
+    ledger.held |= checkout.of_those_here(there.values())
+    ledger.refs |= {ref: oid for ref, oid in there.items() if ref.startswith(rescue)}
+    if there.get(checkout.branch_ref, record.pinned) != record.pinned:
+        ledger.refs[checkout.branch_ref] = there[checkout.branch_ref]
+    ledger.local |= {ref: oid for ref, oid in launch.refs.items() if ref.startswith(rescue)}
+    return checkout
