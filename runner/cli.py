@@ -14,7 +14,7 @@ _ORDER = ("run", "prompt", "doctor", "config", "logs", "recover", "rescue", "gc"
 class _InOrder(TyperGroup):
     """Lists the commands as they are used, which is not how typer keeps them: groups behind all others."""
 
-    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - typer's signature
+    def list_commands(self, ctx: object) -> list[str]:
         """Return the names in their order."""
         return sorted(self.commands, key=_ORDER.index)
 

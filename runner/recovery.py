@@ -1,7 +1,7 @@
 """Finishing what killed runners left unfinished in one clone."""
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,10 +59,7 @@ class Recovery:
         sweep_temporary()
         done = [self._finish(journal, unfinished) for journal, unfinished in self._unfinished()]
         named = {one.run_id for one in done}
-        return done + [self._preserve(orphan) for orphan in self._orphans() if orphan.run_id not in named]
-
-    def _orphans(self) -> Sequence[Orphan]:
-        return orphans(self._fresh().launch)
+        return done + [self._preserve(orphan) for orphan in orphans(self.run.launch) if orphan.run_id not in named]
 
     def _fresh(self) -> Run:
         """Return the Run with the clone as it is by now."""

@@ -32,6 +32,7 @@ def _run(
 ) -> Outcome:
     wiring = wire(options, held, progress, interruption)
     try:
+        wiring = wiring.recovered()
         plan = wiring.run.plan()
         loaded = wiring.loaded(plan)
         settings = loaded.settings

@@ -27,6 +27,7 @@ from runner.environment import agent_environment
 from runner.logs import LogPlace, default_directory
 from runner.processes import Strays, become_subreaper
 from runner.progress import Progress
+from runner.recovery import Recovery
 from runner.session import AgentSessions, SessionLimits
 from runner.settings import (
     REPOSITORY_FILE,
@@ -93,6 +94,19 @@ class Wiring:
     run: Run
     progress: Progress
     interruption: Interruption
+
+    def recovered(self) -> "Wiring":
+        """Finish what killed runners left in this clone, and return what is wired with the clone as it is then.
+
+        Trouble with that is told, and stops no other Run.
+        """
+        recovery = Recovery(
+            run=self.run, logs=logs_of(self.machine.settings), repository=self.url.repository, report=self.run.report
+        )
+        if not recovery.recover():
+            return self
+        launch = self.launch.reopened()
+        return replace(self, launch=launch, run=replace(self.run, launch=launch))
 
     def settings(self, plan: Plan) -> Settings:
         """Return the settings for this repository, its own file included where it is trusted."""

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.benchmarks.large import Large, create
+from tests.benchmarks.large import Large, age, create
 from tests.benchmarks.measure import Laps, Row, interleaved, more, timed
 from tests.world import git
 
@@ -46,10 +46,9 @@ def keeping_rows(large: Large, rounds: int) -> list[Row]:
 
     with_them, without, renamed, linked = interleaved(rounds, keep, lambda: _clean_up(large)[0], rename, link)
     shutil.rmtree(kept)
-    ours = (with_them, without)
     return [
-        more(f"{_WHAT}, {_LESS}; `ls-files --directory`, and renames", ours, renamed, at_most=3),
-        more(f"{_WHAT}, {_LESS}; an `os.link` loop", ours, linked, at_most=0.5),
+        more(f"{_WHAT}, {_LESS}; `ls-files --directory`, and renames", with_them, without, renamed, at_most=3),
+        more(f"{_WHAT}, {_LESS}; an `os.link` loop", with_them, without, linked, at_most=0.5),
     ]
 
 
@@ -74,13 +73,14 @@ def across_rows(large: Large, rounds: int) -> list[Row]:
 
     with_them, without, bare = interleaved(rounds, keep, lambda: _clean_up(large)[0], copy)
     shutil.rmtree(kept)
-    return [more(what, (with_them, without), bare, at_most=1.5)]
+    return [more(what, with_them, without, bare, at_most=1.5)]
 
 
 def _clean_up(large: Large, fill: Callable[[Path], object] = lambda path: None) -> tuple[float, Path | None]:
     """Take away a worktree with what `fill` puts there; return the seconds, and the place in the rescue store."""
     laps = Laps()
     with create(large.opened(), large.next_branch()) as wt:
+        age(wt.path)
         fill(wt.path)
         laps.skip()
     laps.lap()

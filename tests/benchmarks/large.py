@@ -1,5 +1,6 @@
 """A large repository, and worktrees of it, for what grows with the number of files."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -60,6 +61,15 @@ def create(launch: Launch, branch: str) -> Worktree:
     """Make a worktree of an opened clone."""
     origin, latch = Origin(launch.origin_url or ""), launch.git.interruption
     return Worktree.create(launch, branch=branch, base="main", interruption=latch, origin=origin)
+
+
+def age(path: Path) -> None:
+    """Let the second pass in which the files of a worktree were written, and git look once, as before any agent's end.
+
+    Of files as old as its index, to the second, git reads the bytes at each look.
+    """
+    time.sleep(1.1)
+    git(path, "status")
 
 
 def change(path: Path, text: str, changed: int) -> None:

@@ -83,12 +83,10 @@ def ratio(what: str, ours: Times, bare: Times, *, at_most: float | None = None) 
     return Row(what, str(ours), str(bare), f"{found:.2f} x", aim, None if at_most is None else found <= at_most)
 
 
-def more(what: str, ours: tuple[Times, Times], bare: Times, *, at_most: float) -> Row:
-    """Compare by how much the first of `ours` takes longer than the second with all that `bare` takes."""
-    added = ours[0].median - ours[1].median
-    found = added / bare.median
-    shown = f"{ours[0]} less {ours[1]}"
-    return Row(what, shown, str(bare), f"{found:.2f} x", f"≤ {at_most:g} x", found <= at_most)
+def more(what: str, ours: Times, less: Times, bare: Times, *, at_most: float) -> Row:
+    """Compare what `ours` takes longer than `less`, turn by turn, with all that `bare` takes."""
+    added = Times(tuple(one - other for one, other in zip(ours.seconds, less.seconds, strict=True)))
+    return ratio(what, added, bare, at_most=at_most)
 
 
 def difference(what: str, ours: Times, bare: Times, *, at_most: float | None = None) -> Row:

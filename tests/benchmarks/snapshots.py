@@ -5,14 +5,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.benchmarks.large import FILES, Large, change
+from tests.benchmarks.large import FILES, Large, age, change
 from tests.benchmarks.measure import Row, interleaved, ratio, timed
 from tests.world import PERSON
 from worktree import Origin, Worktree
 from worktree.acquisition import acquire_new
 from worktree.checkout import Checkout
-from worktree.rescue import keep_snapshot
-from worktree.state import read_state
+from worktree.snapshot import take_snapshot
+from worktree.state import State, read_state
 
 
 def snapshot_rows(large: Large, rounds: int) -> list[Row]:
@@ -27,13 +27,14 @@ def _row(large: Large, rounds: int, changed: int) -> Row:
     def take() -> float:
         change(checkout.path, os.urandom(8).hex(), changed)
         state = read_state(checkout.git, checkout.admin)
-        return timed(lambda: keep_snapshot(checkout, state))()
+        return timed(lambda: _take(checkout, state))()
 
     def take_bare() -> float:
         change(checkout.path, os.urandom(8).hex(), changed)
         return timed(lambda: _take_bare(checkout))()
 
     with Worktree(checkout, launch.directory):
+        age(checkout.path)
         ours, bare = interleaved(rounds, take, take_bare)
     return ratio(
         f"snapshot of {changed:,} changed of {FILES:,} files; `add`, `write-tree`, `commit-tree`",
@@ -41,6 +42,12 @@ def _row(large: Large, rounds: int, changed: int) -> Row:
         bare,
         at_most=1.3,
     )
+
+
+def _take(checkout: Checkout, state: State) -> None:
+    screen, scratch = checkout.kept_from_salvage, checkout.directory.path
+    git, admin, path = checkout.git, checkout.admin, checkout.path
+    take_snapshot(git, admin, path, state, scratch=scratch, screen=screen, subject="snapshot")
 
 
 def _take_bare(checkout: Checkout) -> None:

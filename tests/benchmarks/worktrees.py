@@ -1,6 +1,6 @@
 """One worktree of a large repository, step by step, against the git commands that a person would type."""
 
-from tests.benchmarks.large import FILES, Large, change, create
+from tests.benchmarks.large import FILES, Large, age, change, create
 from tests.benchmarks.measure import Laps, Row, Times, ratio
 from tests.world import git
 
@@ -26,6 +26,7 @@ def _ours(large: Large, changed: int) -> list[float]:
     laps = Laps()
     with create(launch, branch) as wt:
         laps.lap()
+        age(wt.path)
         change(wt.path, branch, changed)
         laps.skip()
         wt.preserve_failed_run("main", "agent exited 3")
@@ -41,6 +42,7 @@ def _bare(large: Large, changed: int) -> list[float]:
     laps = Laps()
     git(large.launch, "worktree", "add", "-q", "--no-track", "-b", branch, str(path), "origin/main")
     laps.lap()
+    age(path)
     change(path, branch, changed)
     laps.skip()
     git(path, "add", "-A")

@@ -101,6 +101,25 @@ def test_what_is_left_out_of_the_lists_is_counted() -> None:
     assert "- and 18 more, see the output" in note
 
 
+@pytest.mark.parametrize(
+    ("where", "files", "commands"),
+    [
+        ("/c/.git/nightkeep/rescue/run-1/work.bundle", None, ["nightkeep rescue show run-1"]),
+        ("refs/nightkeep/rescue/run-1/made at 1234 in /c/.git", None, ["nightkeep rescue show run-1"]),
+        (
+            "build (ignored) in /c/.git/nightkeep/rescue/run-1",
+            Path("/c/.git/nightkeep/rescue/run-1"),
+            ["nightkeep rescue show run-1", "nightkeep rescue restore run-1 --to DIRECTORY"],
+        ),
+        ("refs/heads/issue-7 at 1234 on origin", None, []),
+    ],
+)
+def test_whatever_was_rescued_is_shown_by_one_command(where: str, files: Path | None, commands: list[str]) -> None:
+    note = failure_note(replace(OUTCOME, places=(("what", where),), rescued=files), FACTS)
+    found = [line for block in blocks(note) for line in block.splitlines() if line.startswith("nightkeep rescue ")]
+    assert found == commands
+
+
 def test_no_half_of_a_command_is_shown() -> None:
     note = failure_note(OUTCOME, replace(FACTS, continue_command="rm -r " + "x" * 50_000))
     assert "rm -r" not in note

@@ -140,3 +140,19 @@ def _check_world(stage: Stage, number: int, done: Result) -> None:
         assert len([note for note in notes if "could not finish this" in note]) == 1, notes
     else:
         assert not [note for note in notes if "could not finish this" in note], notes
+
+
+def test_the_next_run_finishes_what_was_killed(stage: Stage) -> None:
+    number = stage.issue()
+    agent = stage.root / "agent"
+    agent.write_text(f"#!/bin/sh\ntouch {stage.root}/begun\n{ENDINGS['failed']}\n")
+    agent.chmod(0o755)
+    assert killed(stage, number, str(agent), Kill("failed", 20, "after")) == -signal.SIGKILL
+    assert (stage.root / "begun").exists()
+    result = stage.run(number, stage.agent("test -e one.txt && echo on > lamp.txt"))
+    assert result.status == 0, str(result)
+    assert "finishing a run on issue-1 whose runner was killed" in result.stderr
+    assert stage.world.origin_file("issue-1", "one.txt") == "one"
+    assert stage.world.origin_file("issue-1", "lamp.txt") == "on"
+    (pull,) = stage.api("GET", "pulls?state=all")
+    assert pull["draft"] is False

@@ -87,7 +87,7 @@ def test_a_second_run_from_the_base_branch_and_the_first_are_both_on_origin(worl
     assert kept(second, world)
     assert world.on_origin("issue-7") == tip
     assert [world.origin_file(name, "a.txt") for name in ("issue-7", ref)] == ["one", "two"]
-    assert f"it is on {ref} on origin" in str(caught.value)
+    assert f" on {ref} on origin" in str(caught.value)
     assert ("head", f"{ref} at {world.on_origin(ref)} on origin") in second.ending.places
     updates = [line.split() for line in (world.origin / "updates").read_text().splitlines()]
     created = [name for name, old, new in updates if not old.strip("0") and new.strip("0")]
