@@ -79,6 +79,10 @@ class PullRequest:
     labels: frozenset[str] = frozenset()
 
 
+def _latest(body: str, _earlier: str) -> str:
+    return body
+
+
 class GitHub:
     """One repository on GitHub.
 
@@ -262,14 +266,15 @@ class GitHub:
         """Turn a pull request back into a draft."""
         self._read(lambda: self._repository.get_pull(number).convert_to_draft())
 
-    def comment(self, number: int, marker: str, body: str) -> str:
+    def comment(self, number: int, marker: str, body: str, merge: Callable[[str, str], str] = _latest) -> str:
         """Write the one comment that bears `marker`, or edit it where it stands already; return its URL.
 
-        `body` must begin with `marker`. Only a comment that the token's own user wrote is edited.
+        `body` must begin with `marker`; of a comment that stands there already `merge` makes, with its text, the new
+        one. Only a comment that the token's own user wrote is edited.
         """
         found = self._find_comment(number, marker)
         if found is not None:
-            self._edit(found, body)
+            self._edit(found, merge(body, found.body))
             return found.html_url
 
         def write() -> str:
@@ -282,11 +287,11 @@ class GitHub:
 
         return self._write(write, look)
 
-    def edit_comment(self, number: int, marker: str, body: str) -> bool:
-        """Edit the comment that bears `marker`; False when there is none."""
+    def edit_comment(self, number: int, marker: str, body: str, merge: Callable[[str, str], str] = _latest) -> bool:
+        """Edit the comment that bears `marker`, as `comment` does; False when there is none."""
         found = self._find_comment(number, marker)
         if found is not None:
-            self._edit(found, body)
+            self._edit(found, merge(body, found.body))
         return found is not None
 
     def _edit(self, comment: _IssueComment, body: str) -> None:

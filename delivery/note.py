@@ -12,6 +12,8 @@ from worktree import Preserved
 _NOTE_LIMIT = 60_000  # characters; GitHub takes 65,536, and redaction may lengthen a little what is short
 _LOG_LINES = 60
 _MOST_LINES = 12  # of places, and of what went wrong besides
+# What a later Run goes on from, or takes the place of.
+_ON_BRANCH = ("| `failure marker`", "| `Issue branch`", "| `session output`")
 _COMMAND_CHARACTERS = 10_000
 
 
@@ -74,12 +76,26 @@ def resolved_note(branch: str, pull_request_url: str, run_id: str, moment: datet
     )
 
 
+def with_earlier(note: str, earlier: str) -> str:
+    """Return `note` with what an earlier one on the same branch says was kept, as far as it does not say so itself.
+
+    Its places are still there when a later Run ends, and nobody else points to them.
+    """
+    rows = [row for row in earlier.splitlines() if row.startswith("| `") and not row.startswith(_ON_BRANCH)]
+    new = list(dict.fromkeys(row for row in rows if row not in note))[-_MOST_LINES:]
+    if not new:
+        return note
+    table = "\n".join(["| kept by an earlier Run | where |", "| --- | --- |", *new])
+    longer = f"{note.rstrip()}\n\n{table}\n"
+    return longer if len(longer) <= _NOTE_LIMIT else note
+
+
 def _preserved(outcome: Outcome, room: _Room) -> str:
     if outcome.result is Result.POLICY_REFUSAL:
         return "nothing had to be: the pull request stays ready as it is"
     match outcome.preserved:
         case Preserved.ORIGIN:
-            marker = f"; the last commit of {_code(outcome.branch, room)} holds what was uncommitted"
+            marker = f"; the last commit of {_code(outcome.branch, room)} holds what was uncommitted, if anything was"
             return "everything is on origin" + (marker if f"refs/heads/{outcome.branch}" in outcome.refs else "")
         case Preserved.MACHINE:
             return "something is kept only on the machine that ran it, see below"
@@ -108,7 +124,8 @@ def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         f"**Kept on {_code(facts.host, room)}** is the worktree, because {_code(outcome.retained, room)}. Until "
         "somebody took from it what is needed and removed it, in the clone beside it, no Run from there works on this "
         "branch:\n\n"
-        f"{fenced(commands, 'sh')}"
+        f"{fenced(commands, 'sh')}\n\n"
+        f"When origin takes its commits: `git push origin {branch}-kept:refs/heads/{branch}`."
     )
 
 

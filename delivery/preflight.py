@@ -7,7 +7,7 @@ from delivery.branches import Blocked, Continuation, Fresh, Look, branch_name, b
 from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError
 from delivery.github import GitHub, Issue, PullRequest, Repository
 from delivery.issue_url import IssueUrl
-from worktree import Launch, Origin
+from worktree import Launch, Origin, name_in_the_way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +45,16 @@ def preflight(
     given = base or launch.checked_out
     remote = launch.remote(origin)
     first = branch_name(url.number, 1)
-    asked = [f"refs/heads/{name}" for name in (given, first, f"{first}-branch-*") if name]
+    asked = [f"refs/heads/{name}" for name in (given, first, f"{first}-branch-*", f"{first}/*") if name]
     heads = {ref.removeprefix("refs/heads/"): oid for ref, oid in remote.read(*asked).items()}
     if not heads and not remote.read("refs/heads/*"):
         raise nothing_to_start_from(launch)
     choice = _choose(github, url.number, frozenset(heads))
+    in_the_way = name_in_the_way(choice.branch, heads)
+    if in_the_way:
+        raise PreflightError(
+            f"the branch {in_the_way} on origin keeps it from having {choice.branch}; give it another name there"
+        )
     settled = _settle_base(choice, given, report)
     if settled == given and settled not in heads:
         raise PreflightError(

@@ -13,7 +13,7 @@ from delivery.errors import GitHubError, PreflightError, RunFailureError, Stage
 from delivery.failure import Failure, fail, judge
 from delivery.github import GitHub, PullRequest
 from delivery.issue_url import IssueUrl
-from delivery.note import NoteFacts, failure_note, note_marker, resolved_note
+from delivery.note import NoteFacts, failure_note, note_marker, resolved_note, with_earlier
 from delivery.outcome import Outcome, Result
 from delivery.preflight import Plan, preflight, unanswered
 from delivery.probes import examine
@@ -32,11 +32,13 @@ from worktree import (
     Redactor,
     Worktree,
     WorktreeError,
+    host_name,
     orphans,
     rescued_by,
+    retained_by,
 )
 
-_DIED = "the runner died"
+_DIED = "Nightkeep was killed"
 _MOST_NAMED = 5
 _LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
 
@@ -81,8 +83,11 @@ class Run:
         self.journal.close()
         return outcome
 
-    def recover(self, unfinished: Unfinished) -> Outcome:
+    def recover(self, unfinished: Unfinished, save_output: Callable[[str], Path | None]) -> Outcome:
         """Finish what a Run began whose runner was killed: preserve, draft, note, release; every ending is an outcome.
+
+        `save_output` is called with the run's id once nothing of its session is left, to bring what that had printed
+        into a Session log.
 
         Raises DeferredError, with nothing done, when somebody is at work in its worktree; GitHubError or WorktreeError
         when GitHub or origin does not answer. Then it can be done again.
@@ -91,7 +96,7 @@ class Run:
         pull_requests = PullRequests(
             self.github, issue, base=unfinished.base, branch=unfinished.branch, report=self.report
         )
-        outcome = self._finished(unfinished, pull_requests)
+        outcome = self._finished(unfinished, pull_requests, save_output)
         outcome = self._publish(issue.number, outcome.pull_request if unfinished.continued else None, outcome)
         if outcome.preserved is Preserved.NOTHING_MADE and not unfinished.continued and not unfinished.delivered:
             self.journal.enter("release")
@@ -100,11 +105,14 @@ class Run:
         self.journal.close()
         return outcome
 
-    def _finished(self, unfinished: Unfinished, pull_requests: PullRequests) -> Outcome:
+    def _finished(
+        self, unfinished: Unfinished, pull_requests: PullRequests, save_output: Callable[[str], Path | None]
+    ) -> Outcome:
         recorded = any(orphan.run_id == unfinished.run_id for orphan in orphans(self.launch))
         if unfinished.run_id is None or not recorded:
             return self._without_record(unfinished, pull_requests)
         with Worktree.reclaim(self.launch, unfinished.run_id, origin=self.origin) as worktree:
+            session_log = save_output(unfinished.run_id)
             ended: PullRequest | Failure | None = None
             if unfinished.delivered:
                 ended = pull_requests.find()
@@ -122,25 +130,32 @@ class Run:
                 )
             self.journal.enter("clean-up")
         self.report(str(worktree.ending))
-        return self._outcome(worktree, unfinished.base, ended, None)
+        return self._outcome(worktree, unfinished.base, ended, session_log)
 
     def _without_record(self, unfinished: Unfinished, pull_requests: PullRequests) -> Outcome:
-        """Return how a Run ended whose worktree was not made yet, or is gone already: what is left is to say so."""
-        there = self.launch.remote(self.origin).read(f"refs/nightkeep/rescue/{unfinished.run_id}/*")
-        store = rescued_by(self.launch.common, unfinished.run_id) if unfinished.run_id else None
+        """Return how a Run ended whose worktree was not made yet, was retained, or is gone: it is left to say so."""
+        common, run_id = self.launch.common, unfinished.run_id
+        remote = self.launch.remote(self.origin)
+        there = remote.read(f"refs/nightkeep/rescue/{run_id}/*") if run_id else {}
+        store = rescued_by(common, run_id) if run_id else None
+        retained = retained_by(common, run_id) if run_id else None
         made = bool(there) or self._has_branch(unfinished)
+        here = store or retained
+        places = [(ref.rsplit("/", 1)[1], f"{ref} at {oid} on origin") for ref, oid in there.items()]
         return Outcome(
             result=Result.DELIVERED if unfinished.delivered else Result.FAILED,
             issue_url=str(self.url),
             base=unfinished.base,
             branch=unfinished.branch,
-            run_id=unfinished.run_id,
-            preserved=Preserved.MACHINE if store else Preserved.ORIGIN if made else Preserved.NOTHING_MADE,
+            run_id=run_id,
+            preserved=Preserved.MACHINE if here else Preserved.ORIGIN if made else Preserved.NOTHING_MADE,
             pull_request=pull_requests.find(),
             cause=None if unfinished.delivered else unfinished.cause or _DIED,
             stage=None if unfinished.delivered else unfinished.stage,
-            places=tuple((ref.rsplit("/", 1)[1], f"{ref} at {oid} on origin") for ref, oid in there.items()),
+            places=retained[1].places if retained else tuple(places),
             refs=there,
+            retained=retained[1].why if retained else None,
+            worktree=retained[0] if retained else None,
             rescued=store,
         )
 
@@ -169,6 +184,8 @@ class Run:
         )
         self.journal.enter(
             "claim",
+            clone=str(self.launch.common),
+            host=host_name(),
             issue=str(self.url),
             base=plan.base,
             branch=plan.branch,
@@ -178,6 +195,7 @@ class Run:
             was_in_progress=claim.was_in_progress,
             continued=isinstance(plan.choice, Continuation),
             opens_draft=conventions.opens_draft,
+            continue_command=self.continue_command,
         )
         try:
             claim.make()
@@ -287,7 +305,7 @@ class Run:
         try:
             if outcome.note:
                 number = outcome.pull_request.number if outcome.pull_request else issue
-                url = self.github.comment(number, note_marker(outcome.branch), outcome.note)
+                url = self.github.comment(number, note_marker(outcome.branch), outcome.note, with_earlier)
                 self.report(f"the Failure note is at {url}")
             else:
                 self._resolve_notes(issue, before, outcome)
@@ -312,9 +330,9 @@ class Run:
         marker = note_marker(outcome.branch)
         note = resolved_note(outcome.branch, outcome.pull_request.url, outcome.run_id, datetime.now(UTC))
         # A note stands on the pull request of a Continuation, or on the issue when there was no pull request then.
-        self.github.edit_comment(issue, marker, note)
+        self.github.edit_comment(issue, marker, note, with_earlier)
         if before:
-            self.github.edit_comment(outcome.pull_request.number, marker, note)
+            self.github.edit_comment(outcome.pull_request.number, marker, note, with_earlier)
 
 
 def _report_included(worktree: Worktree, report: Callable[[str], None]) -> None:

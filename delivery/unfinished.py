@@ -19,13 +19,15 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:
-    """A Run whose journal has no end.
+    """A Run whose journal has no end. `clone` is the git directory of the clone that it was started from, on `host`.
 
     `run_id` is None when it was killed before its worktree was there. `delivered` says that its pull request was ready,
     `cause` and `stage` what it failed with when it did not die. `was_ready` and `was_in_progress` are about the
     labels before it took the issue.
     """
 
+    clone: str
+    host: str
     issue_url: str
     base: str
     branch: str
@@ -35,6 +37,7 @@ class Unfinished:
     was_in_progress: bool
     continued: bool
     opens_draft: bool
+    continue_command: str
     run_id: str | None
     delivered: bool
     cause: str | None
@@ -42,7 +45,17 @@ class Unfinished:
 
 
 def read_unfinished(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
-    """Decide from a journal's entries what is unfinished: None for a Run that has ended, or that began nothing."""
+    """Decide from a journal's entries what is unfinished: None for a Run that has ended, or that began nothing.
+
+    Raises ValueError for entries that are no journal's.
+    """
+    try:
+        return _read(entries)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"an entry lacks {error}") from error
+
+
+def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
     claim = next((entry for entry in entries if entry["step"] == "claim"), None)
     steps = {str(entry["step"]): entry for entry in entries}
     if claim is None or "end" in steps:
@@ -51,6 +64,8 @@ def read_unfinished(entries: Sequence[Mapping[str, object]]) -> Unfinished | Non
     begun = steps.get("begun")
     reached = [_STAGES[str(entry["step"])] for entry in entries if entry["step"] in _STAGES]
     return Unfinished(
+        clone=str(claim["clone"]),
+        host=str(claim["host"]),
         issue_url=str(claim["issue"]),
         base=str(claim["base"]),
         branch=str(claim["branch"]),
@@ -60,6 +75,7 @@ def read_unfinished(entries: Sequence[Mapping[str, object]]) -> Unfinished | Non
         was_in_progress=bool(claim["was_in_progress"]),
         continued=bool(claim["continued"]),
         opens_draft=bool(claim["opens_draft"]),
+        continue_command=str(claim["continue_command"]),
         run_id=str(begun["run"]) if begun else None,
         delivered="clean-up" in steps and failed is None,
         cause=str(failed["cause"]) if failed else None,

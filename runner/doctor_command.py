@@ -83,7 +83,9 @@ def _clone(token_file: Path | None, held: Mapping[str, str], progress: Progress,
         raise PreflightError("git was not found on PATH; install it (2.38 or newer)")
     redact = LearningRedactor([*held.values(), *secrets_in(os.environ)])
     machine = load({"token-file": token_file}).settings
-    launch = open_launch(launch_directory(), machine, interruption, redact, clone_url="URL")
+    launch = open_launch(
+        launch_directory(), machine, interruption, redact, remedy="run this in the clone that it is to look at"
+    )
     server, repository = _place(launch)
     host = urlsplit(server).netloc
     address = api_url(server, os.environ)

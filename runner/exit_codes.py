@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     FAILED_KEPT_HERE = 3
     POLICY_REFUSAL = 4
     BUG = 70
+    DEFERRED = 75
 
 
 def exit_code(outcome: Outcome) -> int:

@@ -1,9 +1,7 @@
 """`nightkeep recover`: what killed runners left unfinished in this clone."""
 
 import json
-import os
 import socket
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,10 +10,10 @@ from delivery.issue_url import IssueUrl, repository_of
 from delivery.run import Run
 from runner.conclusion import as_document
 from runner.exit_codes import ExitCode
-from runner.progress import Progress
 from runner.recovery import Recovered, Recovery
 from runner.rescue_access import Access, with_access
 from runner.wiring import load, logs_of
+from worktree import Preserved, runs_at_work
 
 
 def recover(held: Mapping[str, str], token_file: Path | None, *, as_json: bool) -> int:
@@ -48,9 +46,14 @@ def _recover(access: Access, *, as_json: bool) -> int:
     done = recovery.recover()
     if as_json:
         print(json.dumps([_as_document(one) for one in done], indent=2))  # noqa: T201 - the command's output
+    for line in runs_at_work(access.launch.common):
+        access.say(line)
     if not done:
-        Progress(sys.stderr, os.environ).say("there is nothing to recover")
-    return ExitCode.FAILED if any(one.trouble for one in done) else 0
+        access.say("there is nothing to recover")
+    if any(one.trouble for one in done):
+        return ExitCode.DEFERRED
+    kept_here = any(one.outcome and one.outcome.preserved is Preserved.MACHINE for one in done)
+    return ExitCode.FAILED_KEPT_HERE if kept_here else 0
 
 
 def _as_document(one: Recovered) -> dict[str, object]:

@@ -1,9 +1,9 @@
 """Finishing what killed runners left unfinished in one clone."""
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from delivery.errors import DeliveryError
@@ -14,20 +14,21 @@ from delivery.unfinished import Unfinished, read_unfinished
 from runner.logs import find_logs
 from runner.spool import Follower
 from worktree import (
-    DeferredError,
     Interrupted,
     Journal,
     Orphan,
     PreservationError,
     Worktree,
     WorktreeError,
+    host_name,
     orphans,
     read_journal,
+    sweep_records,
     sweep_temporary,
-    sweep_unmade,
 )
 
 _NO_CAP = 1 << 40  # bytes
+_LAST_OUTPUT = 60.0  # seconds that redacting it may take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class Recovery:
 
     def recover(self) -> list[Recovered]:
         """Finish what nobody is at work on; twice changes nothing. Raises Interrupted."""
-        sweep_unmade(self.run.launch.common)
+        sweep_records(self.run.launch.common)
         sweep_temporary()
         done = [self._finish(journal, unfinished) for journal, unfinished in self._unfinished()]
         named = {one.run_id for one in done}
@@ -67,20 +68,27 @@ class Recovery:
 
     def _unfinished(self) -> Iterator[tuple[Journal, Unfinished]]:
         for log in sorted(find_logs(self.logs, self.repository), key=lambda log: log.began):
-            if log.path.suffix != ".jsonl":
-                continue
-            with suppress(OSError, ValueError):
-                found = self._open(log.path)
+            if log.path.suffix == ".jsonl":
+                try:
+                    found = self._open(log.path)
+                except (OSError, ValueError) as error:
+                    self.report(f"the journal {log.path} cannot be read, so nothing is done about it: {error}")
+                    continue
                 if found is not None:
                     yield found
 
     def _open(self, file: Path) -> tuple[Journal, Unfinished] | None:
-        if read_unfinished(read_journal(file)) is None:
+        if not self._is_ours(read_unfinished(read_journal(file))):
             return None
         journal = Journal.reopen(file, redact=self.run.redact, report=self.report)
         # Read again: it may have been ended while we came.
         unfinished = read_unfinished(read_journal(file)) if journal else None
         return (journal, unfinished) if journal and unfinished else None
+
+    def _is_ours(self, unfinished: Unfinished | None) -> bool:
+        """Whether a Run was started from this very clone: another one's worktree is not here."""
+        here = (str(self.run.launch.common), host_name())
+        return unfinished is not None and (unfinished.clone, unfinished.host) == here
 
     def _finish(self, journal: Journal, unfinished: Unfinished) -> Recovered:
         about = Recovered(run_id=unfinished.run_id, branch=unfinished.branch, issue_url=unfinished.issue_url)
@@ -88,18 +96,26 @@ class Recovery:
         if url is None:
             return replace(about, trouble=f"its journal names no issue: {journal.file}")
         self.report(f"finishing a run on {unfinished.branch} whose runner was killed ({unfinished.issue_url})")
-        again = shlex.join(["nightkeep", "run", str(url)])
-        run = replace(self._fresh(), url=url, journal=journal, continue_command=again)
+        run = replace(self._fresh(), url=url, journal=journal, continue_command=unfinished.continue_command)
         try:
-            if unfinished.run_id:
-                self._save_output(unfinished.run_id, journal)
-            return replace(about, outcome=run.recover(unfinished))
+            outcome = run.recover(unfinished, lambda run_id: self._save_output(run_id, journal))
+            self._tell(outcome, journal)
+            return replace(about, outcome=outcome)
         except Interrupted:
             raise
-        except (DeliveryError, WorktreeError, OSError) as error:
+        except Exception as error:
             return replace(about, trouble=self._trouble(error))
         finally:
             journal.close()
+
+    def _tell(self, outcome: Outcome, journal: Journal) -> None:
+        for what, where in outcome.places:
+            self.report(f"{what}: {where}")
+        if outcome.pull_request:
+            self.report(f"the pull request is {outcome.pull_request.url}")
+        log = Path(str(journal.file).replace("-journal", "-command")).with_suffix(".log")
+        with suppress(OSError), log.open("a", encoding="utf-8") as file:
+            file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} ended: killed, then finished by recovery\n")
 
     def _preserve(self, orphan: Orphan) -> Recovered:
         """Bring the work of a run without a journal to safety; which issue it was for nobody knows."""
@@ -112,7 +128,7 @@ class Recovery:
                 worktree.preserve_failed_run(orphan.base, "the runner died")
         except Interrupted:
             raise
-        except (WorktreeError, OSError) as error:
+        except Exception as error:
             return replace(about, trouble=self._trouble(error))
         for what, where in worktree.ending.places:
             self.report(f"{what}: {where}")
@@ -120,22 +136,26 @@ class Recovery:
         return about
 
     def _trouble(self, error: Exception) -> str:
-        later = "try again: nightkeep recover"
-        line = self.run.redact(f"{error}; {later}" if not isinstance(error, DeferredError) else str(error))
+        known = isinstance(error, DeliveryError | WorktreeError | OSError)
+        what = str(error) if known else f"a bug in Nightkeep: {type(error).__name__}: {error}"
+        line = self.run.redact(f"{what}; then finish it: nightkeep recover")
         self.report(line)
         return line
 
-    def _save_output(self, run_id: str, journal: Journal) -> None:
-        """Redact what is left of a session's raw output into a Session log beside the journal."""
+    def _save_output(self, run_id: str, journal: Journal) -> Path | None:
+        """Redact what is left of a session's raw output into a Session log beside the journal; return the last one."""
+        saved = None
         private = self.run.launch.common / "nightkeep" / "runs" / run_id
         for spool in sorted(private.glob("session-*.raw")):
             kind = spool.name.removeprefix("session-").rsplit("-", 1)[0]
             stem = Path(str(journal.file)).name.split("-journal", 1)[0]
             log = Path(str(journal.file)).with_name(f"{stem}-{kind}.log")
             with Follower(spool, log, redact=self.run.redact, progress=_nothing, cap=_NO_CAP) as follower:
-                follower.finish(lambda: 60.0)
+                follower.finish(lambda: _LAST_OUTPUT)
+            saved = follower.log
             if follower.complete:
                 spool.unlink()
+        return saved
 
 
 def _nothing(_line: str) -> None:

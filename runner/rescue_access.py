@@ -92,7 +92,8 @@ def _do(
         raise PreflightError("git was not found on PATH; install it (2.38 or newer)")
     become_subreaper()
     machine = load({"token-file": token_file}).settings
-    launch = open_launch(launch_directory(), machine, interruption, redact, clone_url="URL")
+    remedy = "run this in the clone that the runs were started from"
+    launch = open_launch(launch_directory(), machine, interruption, redact, remedy=remedy)
     try:
         if not online:
             return work(Access(launch=launch, remote=None, github=None, say=say))

@@ -187,7 +187,8 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
     source = find_token(machine.settings, held, host, learn=redact.learn, report=report)
     close_to_other_processes()
     become_subreaper()
-    launch = open_launch(directory, machine.settings, interruption, redact, clone_url=url.clone_url)
+    remedy = f"run this in a clone of {url.repository}: git clone {url.clone_url}"
+    launch = open_launch(directory, machine.settings, interruption, redact, remedy=remedy)
     run = Run(
         url=url,
         base=options.base,
@@ -379,9 +380,9 @@ def logs_of(machine: Settings) -> Path:
 
 
 def open_launch(
-    directory: Path, machine: Settings, interruption: Interruption, redact: Redactor, *, clone_url: str
+    directory: Path, machine: Settings, interruption: Interruption, redact: Redactor, *, remedy: str
 ) -> Launch:
-    """Open the clone at `directory`; raises PreflightError, with `clone_url` in the remedy, or Interrupted."""
+    """Open the clone at `directory`; raises PreflightError, with the `remedy` when there is none, or Interrupted."""
     try:
         opened = Launch.open(
             directory,
@@ -393,7 +394,7 @@ def open_launch(
     except Interrupted:
         raise
     except LaunchError as error:
-        raise PreflightError(f"{error}; run this in a clone of it: git clone {clone_url}") from error
+        raise PreflightError(f"{error}; {remedy}") from error
     except GitError as error:
         raise PreflightError(str(error)) from error
     return replace(opened, worktrees=machine.worktrees.directory or opened.worktrees)

@@ -16,9 +16,9 @@ from worktree.errors import (
 from worktree.git import Limits
 from worktree.interruption import Interruption
 from worktree.journal import Journal, read_journal
-from worktree.launch import Launch
+from worktree.launch import Launch, name_in_the_way
 from worktree.reclaim import Orphan, orphans
-from worktree.record import sweep_unmade
+from worktree.record import Retained, host_name, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
 from worktree.remote import Fence, Origin, RefUpdate
 from worktree.store import rescued_by
@@ -47,15 +47,20 @@ __all__ = [
     "PushRefused",
     "Redactor",
     "RefUpdate",
+    "Retained",
     "Survey",
     "UnsettledError",
     "Worktree",
     "WorktreeError",
+    "host_name",
+    "name_in_the_way",
     "orphans",
     "read_journal",
     "rescued_by",
+    "retained_by",
+    "runs_at_work",
     "secrets_in",
+    "sweep_records",
     "sweep_temporary",
-    "sweep_unmade",
     "temporary_directory",
 ]

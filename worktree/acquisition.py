@@ -11,7 +11,7 @@ from worktree.checkout import Checkout, Ledger, selectors
 from worktree.cleanup import clean_up
 from worktree.errors import AcquisitionError, BranchTakenError, GitError, LaunchError, WorktreeError
 from worktree.inclusion import Included, include
-from worktree.launch import Launch
+from worktree.launch import Launch, registered_paths
 from worktree.reading import read_regular, read_words
 from worktree.record import (
     Before,
@@ -23,6 +23,7 @@ from worktree.record import (
     new_run_id,
     pid_namespace,
     pid_started,
+    read_records,
 )
 from worktree.remote import Fence, Origin, Remote
 
@@ -116,7 +117,8 @@ def _free_path(launch: Launch, branch: str) -> Path:
     wanted = launch.worktrees / f"{launch.top.name}-{branch.replace('/', '-')}"
     number = 1
     path = wanted
-    while path.exists() or path.is_symlink():
+    taken = registered_paths(launch.common)
+    while os.path.lexists(path) or path in taken:
         number += 1
         path = wanted.with_name(f"{wanted.name}-{number}")
     return path
@@ -124,15 +126,16 @@ def _free_path(launch: Launch, branch: str) -> Path:
 
 def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord) -> Checkout:
     directory = RecordDirectory(launch.common, record.run_id)
+    known = before(launch)
     # Clean-up reads the log of HEAD. Once it is there git goes on with it, whatever is configured.
     logging = replace(launch.git, settings=(("core.logAllRefUpdates", "true"),))
     reason = f"nightkeep {record.run_id}"
-    _begin(launch, record, directory)
+    _begin(launch, record, known, directory)
     try:
         logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, str(record.path), record.branch)
-        return _with_included(launch, _checkout(launch, remote, fence, record, directory))
-    except (WorktreeError, OSError) as error:
-        kept = _undo(launch, remote, record, directory)
+        return _with_included(launch, _checkout(launch, remote, fence, record, known, directory))
+    except Exception as error:
+        kept = _undo(launch, remote, record, known, directory)
         if isinstance(error, WorktreeError) and kept is None:
             raise
         raise AcquisitionError(f"the worktree {record.path} could not be made: {error}", kept) from error
@@ -149,15 +152,16 @@ def before(launch: Launch) -> Before:
     """Return the clone as it is now, as far as what a run made is told from it later."""
     return Before(
         refs=dict(launch.refs),
+        runs=tuple(record.branch for record in read_records(launch.common) if os.path.lexists(record.path)),
         stashes=tuple(entry.commit for entry in launch.stash),
         filters=tuple(entry for entry in launch.configuration if entry[1].startswith("filter.")),
     )
 
 
-def _begin(launch: Launch, record: RunRecord, directory: RecordDirectory) -> None:
+def _begin(launch: Launch, record: RunRecord, known: Before, directory: RecordDirectory) -> None:
     """Write the record and make the branch, or neither."""
     try:
-        directory.write(record, before(launch))
+        directory.write(record, known)
         if record.made_branch:
             _make_branch(launch, record)
     except OSError as error:
@@ -189,6 +193,7 @@ def _checkout(
     remote: Remote,
     fence: Fence | None,
     record: RunRecord,
+    known: Before,
     directory: RecordDirectory,
 ) -> Checkout:
     admin = Path(os.fsdecode(read_regular(record.path / ".git")).removeprefix("gitdir: ").removesuffix("\n"))
@@ -211,6 +216,7 @@ def _checkout(
         shared=launch.git,
         remote=remote,
         refs=launch.refs,
+        runs=frozenset(known.runs),
         stashes=frozenset(entry.commit for entry in launch.stash),
         configuration=launch.configuration,
         included=Included((), ()),
@@ -227,13 +233,13 @@ def _lock_at(path: Path) -> list[str]:
     return read_words(admin / "locked")
 
 
-def _undo(launch: Launch, remote: Remote, record: RunRecord, directory: RecordDirectory) -> str | None:
+def _undo(launch: Launch, remote: Remote, record: RunRecord, known: Before, directory: RecordDirectory) -> str | None:
     """Take away what a failed attempt made, as far as that is proven to be safe; return what is left, in a sentence."""
     left = f"the worktree {record.path} and its local branch {record.branch} are left"
     try:
         owner = _lock_at(record.path)
         if owner == ["nightkeep", record.run_id]:
-            half_made = _checkout(launch, remote, None, record, directory).completing()
+            half_made = _checkout(launch, remote, None, record, known, directory).completing()
             why = clean_up(half_made).retained
             return None if why is None else f"{left}: {why}"
         if record.path.exists() and not owner:

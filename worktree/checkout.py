@@ -5,13 +5,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from worktree.configuration import Configuration, as_environment, new_filters, read_configuration, without_filters
+from worktree.configuration import (
+    Configuration,
+    as_environment,
+    changed_keys,
+    new_filters,
+    read_configuration,
+    without_filters,
+)
 from worktree.errors import PrivateWorkError, WorktreeError
-from worktree.files import everything_up_to
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.reading import read_regular
-from worktree.record import RecordDirectory, RunRecord, read_records
+from worktree.record import RecordDirectory, RunRecord
 from worktree.remote import Fence, RefUpdate, Remote
 from worktree.screening import screen_files
 from worktree.snapshot import Snapshot
@@ -20,11 +26,6 @@ _LONGEST_LOG = 1 << 26  # bytes
 # How the log of HEAD tells a commit that was made from one that was only moved to.
 _COMMITTING = ("commit", "cherry-pick", "revert", "am:", "rebase (pick)", "rebase (continue)", "rebase (reword)")
 _MOVING = "fast-forward"
-
-
-def aside_of(path: Path) -> Path:
-    """Return what a worktree is called while it is taken apart."""
-    return path.with_name(f"{path.name}.removing")
 
 
 def selectors(admin: Path, path: Path) -> tuple[str, str]:
@@ -41,19 +42,24 @@ class Ledger:
 
     `held` are commits whose ids were read back from origin, or that such a commit reaches. `refs` are the refs of
     origin that the run moved and was seen to have moved, the latest last; `local` the rescue refs that this machine
-    alone has. `snapshots` are those taken, by their refs. `places` is what else a person is told: (what, where) in the
-    order it came about. `filters` are the names of those switched off. `refs_seen` are the Launch repository's refs as
-    they were when somebody looked last. `failed` says that the run was preserved as a Failed run.
+    alone has. `snapshots` are those taken, by their refs; `joined` the commits that others of the refs hold together.
+    `places` is what else a person is told: (what, where) in the
+    order it came about. `filters` are the names of those switched off, `reconfigured` the clone's settings that
+    changed. `refs_seen` are the Launch repository's refs as they were when somebody looked last. `failed` says that the
+    run was preserved as a Failed run, `lacks_lfs` that origin lacks Git LFS objects of what was pushed.
     """
 
     held: set[str] = field(default_factory=set)
     refs: dict[str, str] = field(default_factory=dict)
     local: dict[str, str] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    joined: dict[str, frozenset[str]] = field(default_factory=dict)
     places: list[tuple[str, str]] = field(default_factory=list)
     filters: tuple[str, ...] = ()
+    reconfigured: tuple[str, ...] = ()
     refs_seen: dict[str, str] = field(default_factory=dict)
     failed: bool = False
+    lacks_lfs: bool = False
 
     @property
     def published(self) -> list[Snapshot]:
@@ -67,10 +73,10 @@ class Checkout:
 
     `git` works in it by both names, so that a replaced `.git` leads nowhere; `shared` works in the git directory
     common to all worktrees. `identity` is the device and inode of `path` at acquisition, `acquired` when that was,
-    in ns. `top` is the top level of the Launch directory's own checkout; `refs`, `stashes` (entries) and
-    `configuration` are those of the Launch repository before the run. `included` is what was copied in for the task.
-    Of a run that was reclaimed the files (`has_tree`), or even git's own directory (`has_admin`, then `admin` is the
-    clone's), can be gone already.
+    in ns. `top` is the top level of the Launch directory's own checkout; `refs`, `runs` (branches of other runs),
+    `stashes` (entries) and `configuration` are those of the Launch repository before the run. `included` is what was
+    copied in for the task. Of a run that was reclaimed the files (`has_tree`), or even git's own directory
+    (`has_admin`, then `admin` is the clone's), can be gone already, and of the configuration only filters are known.
     """
 
     record: RunRecord
@@ -84,6 +90,7 @@ class Checkout:
     shared: Git
     remote: Remote
     refs: Mapping[str, str]
+    runs: frozenset[str]
     stashes: frozenset[str]
     configuration: Configuration
     included: Included
@@ -120,6 +127,13 @@ class Checkout:
         kept = self.ledger.local.items()
         return [(ref.rsplit("/", 1)[1], f"{ref} at {commit} in {self.remote.common}") for ref, commit in kept]
 
+    def without_files(self) -> "Checkout":
+        """Return the same checkout for when its directory is gone: git works in its git directory then."""
+        if not self.has_tree:
+            return self
+        git = replace(self.git, directory=self.remote.common, selectors=(f"--git-dir={self.admin}",))
+        return replace(self, git=git, has_tree=False)
+
     def moved_to(self, path: Path) -> "Checkout":
         """Return the same checkout for when its directory was renamed to `path`."""
         git = replace(self.git, directory=path, selectors=selectors(self.admin, path))
@@ -133,7 +147,9 @@ class Checkout:
 
     def without_new_filters(self) -> "Checkout":
         """Return the same checkout for after a session: filters that it set up, or changed, are not run for us."""
-        found = new_filters(self.configuration, read_configuration(self.git))
+        now = read_configuration(self.git)
+        found = new_filters(self.configuration, now)
+        self.ledger.reconfigured = changed_keys(self.configuration, now, f"branch.{self.record.branch}.")
         self.ledger.filters = tuple(sorted({*self.ledger.filters, *found}))
         if not self.ledger.filters:
             return self
@@ -143,18 +159,24 @@ class Checkout:
     def kept_from_salvage(self, paths: Collection[str]) -> Mapping[str, str]:
         """Return those of `paths` that salvage does not publish, each with why; see `Screen`.
 
-        Files over the limit, such as look like they hold a secret that origin has not, and what was copied in.
+        Files over the limit, such as look like they hold a secret that origin has not, what was copied in, and
+        repositories inside, of which git would stage a mere pointer.
         """
-        found = screen_files(self.git, self.path, paths, self.record.pinned)
-        return {**found, **self._copied_in(paths)}
+        found = screen_files(self.git, self.path, paths, self.record.pinned, limit=self.git.limits.screen)
+        return {**found, **self._never_staged(paths)}
 
     def kept_from_delivery(self, paths: Collection[str]) -> Mapping[str, str]:
-        """Return those of `paths` that are not committed for an agent: files over the limit, and what was copied in."""
-        return {**everything_up_to(self.path, self.git.limits.file)(paths), **self._copied_in(paths)}
+        """Return those of `paths` that are not committed for an agent: as above, but for what only looks like a secret.
 
-    def _copied_in(self, paths: Collection[str]) -> dict[str, str]:
-        # An agent can make git take an ignored file for one of its own.
-        return dict.fromkeys(set(paths) & set(self.included.paths), "it was copied in by .worktreeinclude")
+        A secret that we know is no part of it either.
+        """
+        found = screen_files(self.git, self.path, paths, known_only=True, limit=self.git.limits.screen)
+        return {**found, **self._never_staged(paths)}
+
+    def _never_staged(self, paths: Collection[str]) -> dict[str, str]:
+        # An agent can make git take an ignored file for one of its own; of a repository git would stage a pointer.
+        copied = dict.fromkeys(set(paths) & set(self.included.paths), "it was copied in by .worktreeinclude")
+        return copied | {path: "a repository of its own" for path in paths if path.endswith("/")}
 
     def private_commit(self, commit: str, now: Mapping[str, str]) -> str | None:
         """Return a commit that a push of `commit` would publish and that was a person's alone, or None.
@@ -163,7 +185,7 @@ class Checkout:
         what origin was not seen to hold. Branches of other runs are nobody's, and neither is what was committed here.
         """
         published = {oid for ref, oid in self.refs.items() if ref.startswith("refs/remotes/origin/")} | self.ledger.held
-        runs = {f"refs/heads/{record.branch}" for record in read_records(self.remote.common)}
+        runs = {f"refs/heads/{branch}" for branch in self.runs}
         others = self.refs.keys() - runs - {self.branch_ref, "refs/stash"}
         owned = [ref for ref in others if not ref.startswith("refs/remotes/")]
         moved = {now[ref] for ref in owned if ref in now} - self._committed()
@@ -240,6 +262,7 @@ class Checkout:
         claim = [self.fence()] if self.fence else []
         left = self.remote.push(update, *claim)
         if left:
+            self.ledger.lacks_lfs = True
             # git lfs keeps them in the clone, whatever becomes of the worktree.
             self.ledger.places.append(("Git LFS objects not on origin", f"{len(left)} of them in {self.remote.common}"))
         self.ledger.held.add(update.new)

@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from worktree.checkout import Checkout, aside_of
+from worktree.checkout import Checkout
 from worktree.errors import GitError, WorktreeError
 from worktree.files import private_index
-from worktree.made import holds_files
+from worktree.launch import registered_paths
+from worktree.made import foreign_entries, holds_files
 from worktree.mounts import mounts_below
 from worktree.processes import at_work_in
-from worktree.proof import Proof, looking, prove
-from worktree.reading import read_words
+from worktree.proof import REPOSITORY, UNTRACKED, Proof, looking, prove
+from worktree.reading import read_regular, read_words
+from worktree.record import aside_of
 from worktree.removal import take_away
 from worktree.rescue import harden
+from worktree.screening import shown
 from worktree.state import State, Status, state_of, state_without_files
-from worktree.store import Manifest, Row, Store
+from worktree.store import Manifest, Row, Store, read_manifest
 
 _MOST_NAMED = 5
 _LATE = "git does not list it, or it appeared or changed at the last moment"
@@ -119,17 +122,15 @@ def _facts(checkout: Checkout) -> Facts:
 
 def _links_back(checkout: Checkout) -> bool:
     try:
-        link = read_words(checkout.path / ".git")
+        link = os.fsdecode(read_regular(checkout.path / ".git"))
     except OSError:
         return False
-    return checkout.is_in_place() and link == ["gitdir:", *str(checkout.admin).split()]
+    return checkout.is_in_place() and link == f"gitdir: {checkout.admin}\n"
 
 
-def _linked_inside(checkout: Checkout) -> Iterator[str]:
-    for file in (checkout.remote.common / "worktrees").glob("*/gitdir"):
-        place = Path(" ".join(read_words(file))).parent
-        if checkout.path in place.parents:
-            yield str(place)
+def _linked_inside(checkout: Checkout) -> list[str]:
+    places = registered_paths(checkout.remote.common)
+    return sorted(str(place) for place in places if checkout.path in place.parents)
 
 
 def _take_apart(checkout: Checkout) -> Cleaned:
@@ -150,24 +151,34 @@ def _finish(checkout: Checkout) -> Cleaned:
     """Take away the rest of a worktree whose runner was killed while it was made, or while it was taken apart."""
     state = state_without_files(checkout.git, checkout.admin)
     harden(checkout, state)
-    rows: tuple[Row, ...] = ()
-    store = Store(checkout.remote.common, checkout.record.run_id)
+    rows, store = _stored(checkout)
     if checkout.has_admin and (checkout.path.exists() or aside_of(checkout.path).exists()):
         with _moved_aside(checkout) as aside, looking(aside) as (private, look):
             at_work = tuple(at_work_in(aside.path, aside.record.started))
             if at_work:
                 return Cleaned(reason_to_retain(state, at_work, index_kept=True), state.head)
             # What is missing now was taken away, or was not there yet.
-            rows, _ = _clear(aside, prove(aside, private, look), state.head, [])
+            rows, store = _clear(aside, prove(aside, private, look), state.head, [])
     _forget(checkout, state)
-    return Cleaned(None, state.head, rows, store.path if store.path.exists() else None)
+    return Cleaned(None, state.head, rows, store)
+
+
+def _stored(checkout: Checkout) -> tuple[tuple[Row, ...], Path | None]:
+    """Return what the rescue store has of a run whose runner was killed just after it was moved there."""
+    store = Store(checkout.remote.common, checkout.record.run_id)
+    if not store.tree.exists():
+        return (), None
+    (store.tree / ".git").unlink(missing_ok=True)
+    rows = read_manifest(store.path).rows
+    _name(checkout, store, rows)
+    return rows, store.path
 
 
 def _clear(
     checkout: Checkout, proof: Proof, head: str | None, deleted: list[str]
 ) -> tuple[tuple[Row, ...], Path | None]:
     checkout.directory.note_clearing()
-    rows = _rows(checkout, take_away(checkout.path, proof.safe, checkout.top), proof, deleted)
+    rows = _rows(checkout, take_away(checkout.path, proof.safe, checkout.top, checkout.included.paths), proof, deleted)
     return rows, _keep_rest(checkout, head, rows)
 
 
@@ -182,8 +193,14 @@ def _moved_aside(checkout: Checkout) -> Iterator[Checkout]:
     try:
         yield checkout.moved_to(aside)
     finally:
-        if aside.exists() and not checkout.path.exists():
-            aside.rename(checkout.path)
+        if aside.exists():
+            _put_back(aside, checkout.path)
+
+
+def _put_back(aside: Path, path: Path) -> None:
+    if os.path.lexists(path):
+        raise WorktreeError(f"it is at {aside} now, because somebody made another {path} meanwhile")
+    aside.rename(path)
 
 
 def _index_kept(checkout: Checkout, state: State) -> bool:
@@ -202,15 +219,22 @@ def _deletions(status: Status, proof: Proof) -> list[str]:
 
 def _rows(checkout: Checkout, left: list[str], proof: Proof, deleted: list[str]) -> tuple[Row, ...]:
     """Say of each top entry that is left why it is; and name the deletions that are in no commit."""
-    tree = checkout.path
     reasons: dict[str, dict[str, None]] = {}
     for path, what in proof.why.items():
         reasons.setdefault(path.split("/", 1)[0], {})[what] = None
-    rows = [Row(name, ", ".join(reasons.get(name, ())) or _unlisted(tree / name)) for name in left]
+    for name in left:
+        if UNTRACKED in reasons.get(name, ()) and _holds_repository(checkout.path / name):
+            reasons[name][REPOSITORY] = None
+    rows = [Row(name, ", ".join(reasons.get(name, ())) or _unlisted(checkout.path / name)) for name in left]
     rows += [Row(path, "deleted, in no commit on origin") for path in deleted]
+    rows += [Row(name, "put into git's own directory of the worktree") for name in foreign_entries(checkout.admin)]
     if holds_files(checkout.admin / "modules"):
         rows.append(Row("modules", "object stores of submodules"))
     return tuple(rows)
+
+
+def _holds_repository(directory: Path) -> bool:
+    return any(".git" in (*names, *files) for _, names, files in os.walk(directory))
 
 
 def _unlisted(path: Path) -> str:
@@ -236,12 +260,22 @@ def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> P
         rows=rows,
     )
     modules = checkout.admin / "modules"
-    store.take(checkout.path, modules if holds_files(modules) else None, manifest)
+    foreign = [checkout.admin / name for name in foreign_entries(checkout.admin)]
+    try:
+        store.take_beside(foreign)
+        store.take(checkout.path, modules if holds_files(modules) else None, manifest)
+    except OSError:
+        # What was taken away of HEAD's files is given back, so that whoever looks finds a whole worktree.
+        checkout.git.run("checkout-index", "--all", "--quiet", accept=range(256))
+        raise
     (store.tree / ".git").unlink()
-    checkout.ledger.places.append(
-        ("kept on this machine", f"{_named(tuple(f'{row.entry} ({row.why})' for row in rows))} in {store.path}")
-    )
+    _name(checkout, store, rows)
     return store.path
+
+
+def _name(checkout: Checkout, store: Store, rows: tuple[Row, ...]) -> None:
+    what = _named(tuple(f"{shown(row.entry, checkout.git.redact)} ({row.why})" for row in rows))
+    checkout.ledger.places.append(("kept on this machine", f"{what} in {store.path}"))
 
 
 def _forget(checkout: Checkout, state: State) -> None:

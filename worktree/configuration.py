@@ -34,6 +34,26 @@ def new_filters(pinned: Configuration, now: Configuration) -> tuple[str, ...]:
     return tuple(sorted(name for name in after if after[name] != before.get(name)))
 
 
+def changed_keys(pinned: Configuration, now: Configuration, spared: str) -> tuple[str, ...]:
+    """Return the keys of the clone's and the user's files that were changed, but for those that begin with `spared`.
+
+    Nothing is known where only filters were pinned.
+    """
+    before, after = _of_files(pinned), _of_files(now)
+    if "core.repositoryformatversion" not in before:
+        return ()
+    keys = before.keys() | after.keys()
+    return tuple(sorted(key for key in keys if before.get(key) != after.get(key) and not key.startswith(spared)))
+
+
+def _of_files(configuration: Configuration) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for scope, key, value in configuration:
+        if scope in ("local", "worktree", "global"):
+            found.setdefault(key, []).append(value)
+    return found
+
+
 def without_filters(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return the settings that switch filters off: files are taken as they are."""
     off = {"clean": "", "smudge": "", "process": "", "required": "false"}

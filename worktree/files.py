@@ -2,13 +2,20 @@
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from worktree.git import Git
+from worktree.git import Completed, Git
 from worktree.screening import TOO_LARGE
+
+_ADD = ("add", "--all", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+_MOST_PIECES = 64  # git commands; each piece is staged by one
+_LONGEST_REASON = 200  # characters
+_UNSTAGED = "it could not be staged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +74,89 @@ def stage_all(
     """Stage what can be staged and is not held back; return the paths that are left out, each with why.
 
     `staged` is what the index has already and HEAD has not: what is held back of that is taken out of the index again.
-    Left out are also repositories without a commit and files that cannot be read. Raises GitError when git failed for
-    any other cause.
+    Left out are also repositories without a commit, files that cannot be read and whatever else git refuses. Raises
+    GitError when the index itself cannot be written.
     """
-    held_back = screen(listing.changed | listing.untracked | staged)
+    # What is where a link leads is not in this tree: of such a path git stages that it is gone.
+    here = _not_through_a_link(top, listing.changed | listing.untracked | staged)
+    held_back = screen(here)
     _unstage(git, held_back.keys() & staged)
-    excluded = [f":(top,exclude,literal){path}" for path in held_back]
-    arguments = ("add", "--all", "--sparse", "--ignore-errors", "--", ":/", *excluded)
-    done = git.run(*arguments, accept=(0, 1, 128))
+    done = _add(git, [":/"], held_back)
     if done.status == 0 and not held_back:
         return {}
     rest = list_files(git, top)
-    left = rest.changed | rest.untracked
-    if done.status != 0 and (not left or not all(_unstageable(top / path) or path in held_back for path in left)):
-        raise git.failure(arguments, done)
-    return {path: held_back.get(path, "it could not be staged") for path in sorted(left | held_back.keys())}
+    refused: dict[str, str] = {}
+    if done.status != 0:
+        left = rest.changed | rest.untracked
+        unexplained = {path for path in left - held_back.keys() if not _unstageable(top / path)}
+        if unexplained or not left:
+            _require_writable_index(git, done)
+            refused = _stage_in_pieces(git, _not_through_a_link(top, unexplained), held_back)
+            rest = list_files(git, top)
+    reasons = {**refused, **held_back}
+    return {path: reasons.get(path, _UNSTAGED) for path in sorted(rest.changed | rest.untracked | held_back.keys())}
+
+
+def _not_through_a_link(top: Path, paths: Collection[str]) -> set[str]:
+    """Return those of the paths none of whose directories is a symbolic link."""
+    directories = {directory for path in paths for directory in _directories(path)}
+    links = {directory for directory in directories if _is_link(top / directory)}
+    return {path for path in paths if links.isdisjoint(_directories(path))} if links else set(paths)
+
+
+def _directories(path: str) -> Iterator[str]:
+    return (path[:at] for at, char in enumerate(path) if char == "/")
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError:  # a name that is too long, say
+        return False
+
+
+def _add(git: Git, pathspecs: Iterable[str], held_back: Iterable[str]) -> Completed:
+    """Stage what the pathspecs name but for what is held back, as far as git does."""
+    names = "\0".join([*pathspecs, *(f":(top,exclude,literal){path}" for path in held_back)])
+    return git.run(*_ADD, stdin=names.encode(errors="surrogateescape"), accept=(0, 1, 128))
+
+
+def _require_writable_index(git: Git, done: Completed) -> None:
+    """Raise GitError, for what failed already, unless git can write the index; a lock has been waited for."""
+    at_once = replace(git, limits=replace(git.limits, lock=0))
+    if at_once.run("update-index", "--force-write-index", accept=range(256)).status != 0:
+        raise git.failure(_ADD, done)
+
+
+def _stage_in_pieces(git: Git, paths: Collection[str], held_back: Iterable[str]) -> dict[str, str]:
+    """Stage paths in ever smaller pieces, the larger ones first; return those that git refuses, each with why.
+
+    After so many commands, or the time for one, what is left is not tried any more.
+    """
+    refused: dict[str, str] = {}
+    deadline = time.monotonic() + git.limits.command
+    pieces = deque([sorted(paths)] if paths else [])
+    for _ in range(_MOST_PIECES):
+        if not pieces or time.monotonic() > deadline:
+            break
+        piece = pieces.popleft()
+        done = _add(git, [f":(top,literal){path}" for path in piece], held_back)
+        if done.status != 0 and len(piece) == 1:
+            refused[piece[0]] = _word_of(git, done, piece[0])
+        elif done.status != 0:
+            middle = len(piece) // 2
+            pieces += [piece[:middle], piece[middle:]]
+    return refused
+
+
+def _word_of(git: Git, done: Completed, path: str) -> str:
+    """Return in short why git refused a path, without the path, for that may be nobody's to see."""
+    said = git.redact(os.fsdecode(done.stderr)).replace(f"'{path}'", "").splitlines()
+    # What made git give up is its last word; else the first of its complaints is the cause of the others.
+    fatal = [line.removeprefix("fatal: ") for line in said if line.startswith("fatal: ")]
+    errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
+    word = next(iter([*fatal[-1:], *errors]), "").removeprefix(f"{path}: ").strip()
+    return word[:_LONGEST_REASON] if word and path not in word else _UNSTAGED
 
 
 def _unstage(git: Git, paths: Collection[str]) -> None:
@@ -94,7 +169,7 @@ def _unstage(git: Git, paths: Collection[str]) -> None:
 def _unstageable(path: Path) -> bool:
     if path.is_dir() and not path.is_symlink():
         return (path / ".git").exists()
-    return not os.access(path, os.R_OK, follow_symlinks=False)
+    return os.path.lexists(path) and not os.access(path, os.R_OK, follow_symlinks=False)
 
 
 @contextmanager

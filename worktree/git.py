@@ -82,7 +82,8 @@ _CONTENDED = re.compile(rb"\.lock': File exists|could not lock config file|canno
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Seconds that a git command, a push, a wait for a held lock, and the stop of a command may take, and after which a
-    server that did not answer is asked again; and the size in bytes from which a file is kept out of what is pushed.
+    server that did not answer is asked again; how long what is to be pushed may be looked through for secrets; and the
+    size in bytes from which a file is kept out of it.
     """
 
     command: float = 120
@@ -90,6 +91,7 @@ class Limits:
     lock: float = 10
     stop: float = 5
     pause: float = 1
+    screen: float = 30
     file: int = 50_000_000
 
 

@@ -9,7 +9,8 @@ from worktree.reading import read_regular
 _LONGEST = 1 << 30  # bytes
 _HEADER = struct.Struct(">4sII")
 # Change and modification times (s, ns), device, inode, mode, user, group, size; object id, flags. gitformat-index(5).
-_ENTRY = {20: struct.Struct(">10I20sH"), 32: struct.Struct(">10I32sH")}
+# Device, user and group are passed over.
+_ENTRY = {20: struct.Struct(">4I4x2I8xI20sH"), 32: struct.Struct(">4I4x2I8xI32sH")}
 _NAME_LENGTH, _EXTENDED, _ASSUME_VALID = 0x0FFF, 0x4000, 0x8000
 _SKIP_WORKTREE = 0x4000  # in the second flags
 _READ = (2, 3)  # format versions; the fourth shortens names
@@ -55,7 +56,7 @@ def _entries(data: bytes, count: int, hash_size: int) -> tuple[dict[str, Entry],
     found: dict[str, Entry] = {}
     start = _HEADER.size
     for _ in range(count):
-        c_s, c_ns, m_s, m_ns, _dev, inode, mode, _uid, _gid, size, oid, flags = layout.unpack_from(data, start)
+        c_s, c_ns, m_s, m_ns, inode, mode, size, oid, flags = layout.unpack_from(data, start)
         name = start + layout.size + (2 if flags & _EXTENDED else 0)
         length = flags & _NAME_LENGTH
         if length == _NAME_LENGTH:

@@ -52,12 +52,12 @@ def _carry(checkout: Checkout, commit: str, rung: Rung) -> str:
 
 def _bundle(checkout: Checkout, commit: str) -> str:
     store = _open_store(checkout, commit)
-    # A bundle wants a ref; this one keeps what is in it, too.
-    refs = [ref for ref, held in checkout.ledger.local.items() if held == commit]
-    ref = refs[0] if refs else keep(checkout, "head", commit)
+    # A bundle wants refs; they keep what is in it, too. What else stays here goes into it as well.
+    if commit not in checkout.ledger.local.values():
+        keep(checkout, "head", commit)
     beyond = [f"^{oid}" for oid in sorted(checkout.ledger.held)]
     bundle = store.free_bundle()
-    checkout.shared.run("bundle", "create", "--quiet", str(bundle), ref, *beyond)
+    checkout.shared.run("bundle", "create", "--quiet", str(bundle), *checkout.ledger.local, *beyond)
     checkout.ledger.places.append(("bundle", str(bundle)))
     return f"a copy of the work is in {bundle}"
 

@@ -1,7 +1,9 @@
 """The Launch directory: the clone that a run is started from, and never worked in."""
 
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from worktree.configuration import read_configuration
 from worktree.errors import GitError, LaunchError
 from worktree.git import Git, Limits
 from worktree.interruption import Interruption
+from worktree.reading import read_regular, read_words
 from worktree.record import RunRecord, owner_may_live, read_records
 from worktree.redaction import Redactor
 from worktree.remote import Origin, Remote, pinned_settings
@@ -155,14 +158,29 @@ class Launch:
         for record in read_records(self.common):
             if record.branch == branch and record.path.exists():
                 return _taken(record, may_live=owner_may_live(self.common, record))
+        in_the_way = name_in_the_way(branch, (ref.removeprefix("refs/heads/") for ref in self.refs))
+        if in_the_way:
+            remedy = f"rename it: git branch -m {in_the_way} NAME"
+            return f"the local branch {in_the_way} keeps git from making {branch}; {remedy}"
         local = self.refs.get(f"refs/heads/{branch}")
-        if local in (None, on_origin):
+        if local is None:
             return None
+        if local == on_origin:
+            place = self._checkout_of(branch)
+            return f"'{branch}' is already checked out at '{place}'; switch to another branch there" if place else None
         how = "is not on origin" if on_origin is None else "differs from origin's"
         return (
             f"the local branch {branch} in {self.top} {how}; push it, rename it (git branch -m {branch} NAME) "
             f"or delete it (git branch -D {branch}), then run again"
         )
+
+    def _checkout_of(self, branch: str) -> Path | None:
+        """Return the checkout that has `branch`, None when none has."""
+        wanted = ["ref:", f"refs/heads/{branch}"]
+        if read_words(self.common / "HEAD") == wanted:
+            return self.top
+        heads = (self.common / "worktrees").glob("*/HEAD")
+        return next((checkout_noted_in(head.parent) for head in heads if read_words(head) == wanted), None)
 
     def read_file(self, commit: str, path: str) -> str | None:
         """Return the text of a file as a commit has it, None when it has none there. Raises UnicodeDecodeError."""
@@ -185,6 +203,27 @@ class Launch:
         return next((value for _, name, value in reversed(self.configuration) if name == key), None)
 
 
+def name_in_the_way(branch: str, others: Iterable[str]) -> str | None:
+    """Return one of `others` beside which git can have no branch of that name: one is a directory of the other."""
+    return next((name for name in others if name.startswith(f"{branch}/") or branch.startswith(f"{name}/")), None)
+
+
+def registered_paths(common: Path) -> set[Path]:
+    """Return where git has linked worktrees of the clone noted, there or not."""
+    found = set()
+    for admin in (common / "worktrees").glob("*"):
+        with suppress(OSError):
+            found.add(checkout_noted_in(admin))
+    return found
+
+
+def checkout_noted_in(admin: Path) -> Path:
+    """Return where the worktree is whose git directory that is."""
+    # Relative to git's directory where git was told so.
+    written = os.fsdecode(read_regular(admin / "gitdir")).removesuffix("\n")
+    return Path(os.path.normpath(admin / written)).parent
+
+
 def _taken(record: RunRecord, *, may_live: bool) -> str:
     where = f"{record.branch} is checked out in {record.path} by run {record.run_id}"
     if may_live:
@@ -204,6 +243,8 @@ def _places(here: Git) -> tuple[Path, Path]:
     except GitError as error:
         if error.status is None:
             raise
-        raise LaunchError(f"{here.directory} is not a checkout of a git repository: {error.stderr.strip()}") from error
+        # What git goes on to say about a boundary names a variable that we do not let through to it.
+        said = " ".join(line for line in error.stderr.split("\n") if line and not line.startswith("Stopping at "))
+        raise LaunchError(f"{here.directory} is not a checkout of a git repository: {said}") from error
     common, top = shown.split("\n")
     return Path(common), Path(top)

@@ -1,5 +1,7 @@
 """What a run made, by what only its worktree can name."""
 
+import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 
@@ -27,12 +29,18 @@ def named_commits(checkout: Checkout, state: State) -> set[str]:
         return tip
     log = read_regular(checkout.admin / "logs" / "HEAD", LONGEST_LOG).decode(errors="replace").splitlines()
     named = {oid for line in log for oid in line.split(" ", 2)[:2] if oid.strip("0")}
-    named |= {*read_words(checkout.admin / "ORIG_HEAD"), *state.other_heads, *_own_refs(checkout)}
+    named |= {*_root_refs(checkout.admin), *state.other_heads, *_own_refs(checkout)}
     return named | tip | ({state.head} if state.head else set())
 
 
 def _is_away(checkout: Checkout, state: State) -> bool:
     return state.branch != checkout.record.branch or not checkout.has_admin
+
+
+def _root_refs(admin: Path) -> set[str]:
+    """Return what ORIG_HEAD and the like name, and any ref that somebody made beside them."""
+    files = (file for file in admin.iterdir() if _REF.fullmatch(file.name) and file.name != "HEAD")
+    return {oid for file in files if (oid := _commit_in(file))}
 
 
 def _own_refs(checkout: Checkout) -> list[str]:
@@ -46,6 +54,34 @@ def _own_refs(checkout: Checkout) -> list[str]:
     if other:
         raise WorktreeError(f"its own ref {other[0]} names no commit")
     return [oid for oid, _, _ in own]
+
+
+_REF = re.compile(r"[A-Z][A-Z_]*")
+# What git keeps in the directory of a linked worktree, besides refs in capital letters.
+_GITS_OWN = re.compile(
+    r"index|index\.lock|sharedindex\..*|logs|refs|modules|commondir|gitdir|locked|info|hooks|description|config(\.worktree)?"
+    r"|gc\.(pid|log)|packed-refs|sequencer|rebase-(merge|apply)|lfs|branches|fsmonitor.*|.*\.lock"
+    r"|[A-Z]+_(MSG|HEAD|EDITMSG|RR|MODE|LOG|NAMES|START|TERMS|EXPECTED_REV|ANCESTORS_OK|FIRST_PARENT|DESCRIPTION|AUTOSTASH)"
+    r"|HEAD|AUTO_MERGE|BISECT_RUN|NOTES_MERGE_.*"
+)
+
+
+def foreign_entries(admin: Path) -> list[str]:
+    """Return the names in a worktree's git directory that git does not put there: somebody kept something in it."""
+    if not admin.is_dir():
+        return []
+    names = sorted(os.listdir(admin))  # noqa: PTH208 - names are all that is needed
+    return [name for name in names if not _GITS_OWN.fullmatch(name) and not _is_ref(admin / name)]
+
+
+def _is_ref(file: Path) -> bool:
+    return bool(_REF.fullmatch(file.name)) and _commit_in(file) is not None
+
+
+def _commit_in(file: Path) -> str | None:
+    """Return the object id that a file holds and nothing else, as a ref of this worktree alone does."""
+    words = read_words(file)
+    return words[0] if len(words) == 1 and re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", words[0]) else None
 
 
 def holds_files(directory: Path) -> bool:

@@ -8,13 +8,15 @@ from worktree.errors import GitError, WorktreeError
 from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.ladder import Rung, choose_rung, climb
+from worktree.processes import at_work_in
 from worktree.record import host_name
 from worktree.remote import RefUpdate
-from worktree.rescue import drop_needless, keep, keep_snapshot, name_left, publish, publish_made
+from worktree.rescue import drop_needless, keep, keep_made, keep_snapshot, name_left, publish
 from worktree.snapshot import Snapshot, commit_tree
 from worktree.state import State, read_state, state_without_files
 
 _LONGEST_SUBJECT = 120
+_TRUE = ("true", "yes", "on", "1")
 _SUBJECT = "nightkeep: failed run ("
 
 
@@ -28,38 +30,53 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
     snapshot = None if state.is_plain_on(checkout.record.branch) else keep_snapshot(checkout, state)
     try:
         commit = _mark(checkout, state, base, reason, snapshot)
-    except Exception:
-        # A lock that a killed git left behind stops a commit, but no snapshot. The first cause stays the headline.
+    except Exception as error:
+        # A lock that a killed git left behind stops a commit, but no snapshot, nor a push of what was committed. The
+        # first cause stays the headline.
+        with suppress(WorktreeError, OSError):
+            _push_branch(checkout)
         with suppress(WorktreeError, OSError):
             publish(checkout, snapshot or keep_snapshot(checkout, state))
-        raise
+        raise _with_holder(checkout, error) from error
     refused = _push(checkout, commit) if commit else None
+    if snapshot is not None:
+        drop_needless(checkout, state, snapshot)
+    keep_made(checkout, state, besides=[commit] if commit else [])
     if refused is None or commit is None:
-        _publish_rest(checkout, state, snapshot)
+        _publish_kept(checkout)
         return
-    error = climb(checkout, commit, refused)
+    climbed = climb(checkout, commit, refused)
     if choose_rung(refused) is Rung.RESCUE_REF:
         with suppress(WorktreeError, OSError):
-            _publish_rest(checkout, state, snapshot)
-    raise error from refused
+            _publish_kept(checkout)
+    raise climbed from refused
+
+
+def _with_holder(checkout: Checkout, error: Exception) -> Exception:
+    """Return the error, with who is at work there where somebody may hold git's lock."""
+    at_work = at_work_in(checkout.path, checkout.record.started) if (checkout.admin / "index.lock").exists() else []
+    return WorktreeError(f"{error}; at work there: {', '.join(at_work)}") if at_work else error
+
+
+def _publish_kept(checkout: Checkout) -> None:
+    """Bring each rescue ref that is here to origin."""
+    for ref in tuple(checkout.ledger.local):
+        publish(checkout, ref)
 
 
 def _preserve_commits(checkout: Checkout) -> None:
     """Bring to origin what a run made whose files are gone: by its clean-up, which kept them, or by somebody else."""
-    state = state_without_files(checkout.git, checkout.admin)
+    _push_branch(checkout)
+    keep_made(checkout, state_without_files(checkout.git, checkout.admin))
+    _publish_kept(checkout)
+
+
+def _push_branch(checkout: Checkout) -> None:
+    """Push what is new on the Issue branch as it stands here."""
     tip = checkout.refs_now().get(checkout.branch_ref)
     refused = _push(checkout, tip) if tip and tip not in checkout.ledger.held else None
     if refused is not None and tip is not None:
         raise climb(checkout, tip, refused) from refused
-    _publish_rest(checkout, state, None)
-
-
-def _publish_rest(checkout: Checkout, state: State, snapshot: str | None) -> None:
-    if snapshot is not None:
-        drop_needless(checkout, state, snapshot)
-    for ref in tuple(checkout.ledger.local):
-        publish(checkout, ref)
-    publish_made(checkout, state)
 
 
 def _push(checkout: Checkout, commit: str) -> GitError | None:
@@ -106,6 +123,7 @@ def _mark_elsewhere(checkout: Checkout, state: State, base: str, reason: str, sn
     mine = tip if tip not in checkout.ledger.held else None
     if snapshot is None or not _differs(checkout, state, base, snapshot.tree):
         return mine
+    checkout.ledger.places.append(("HEAD was left on", state.branch or f"no branch, at {state.head}"))
     message = marker_message(checkout.git.redact(reason), datetime.now(UTC), host_name())
     marker = commit_tree(checkout.shared, snapshot.tree, [state.head] if state.head else [], message)
     if not publish(checkout, keep(checkout, "head", marker)):
@@ -151,6 +169,8 @@ def _commit_marker(checkout: Checkout, reason: str) -> None:
     flags = ("--quiet", "--allow-empty", "--no-verify", "--cleanup=whitespace", "--file=-")
     message = marker_message(checkout.git.redact(reason), datetime.now(UTC), host_name())
     checkout.git.within(**IDENTITY).run("commit", *flags, stdin=message.encode(errors="surrogateescape"))
+    if any(key == "commit.gpgsign" and value.lower() in _TRUE for _, key, value in checkout.configuration):
+        checkout.ledger.places.append(("unsigned", "the failure marker; nobody is here to sign it"))
 
 
 def marker_message(reason: str, moment: datetime, host: str) -> str:

@@ -15,8 +15,11 @@ from worktree.state import Status, read_status
 
 _NANO = 1_000_000_000
 _GITLINK = 0o160000
-_MEANING = {"?": "untracked", "!": "ignored"}
+UNTRACKED = "untracked"
+_MEANING = {"?": UNTRACKED, "!": "ignored"}
 _CHANGED = "changes in no commit on origin"
+REPOSITORY = "a repository of its own, whose commits no commit here carries"
+_SUBMODULE = "a submodule, whose work no commit here carries"
 _CONVERTED = "bytes that git has in another form only"
 
 
@@ -87,7 +90,9 @@ def prove(checkout: Checkout, private: Git, look: Look) -> Proof:
         safe |= _given_back(checkout, rest, snapshot.commit)
         gone = {path for code, path in look.status.rows if "D" in code} - differing - entries.keys()
         why = {path: what for path, what in why.items() if path not in safe and path not in gone}
-    return Proof(safe, why | dict.fromkeys(same.keys() - safe.keys(), _CONVERTED))
+    why |= dict.fromkeys(same.keys() - safe.keys(), _CONVERTED)
+    modules = (path for path, entry in safe.items() if entry.mode == _GITLINK)
+    return Proof(safe, why | {path: _SUBMODULE for path in modules if any((checkout.path / path).glob("*"))})
 
 
 def _compare(checkout: Checkout, private: Git, snapshot: Snapshot) -> tuple[set[str], dict[str, Entry]]:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from worktree.checkout import Checkout, Ledger, aside_of, selectors
-from worktree.errors import DeferredError
+from worktree.checkout import Checkout, Ledger, selectors
+from worktree.errors import DeferredError, WorktreeError
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.launch import Launch
 from worktree.processes import at_work_in, stop_carrying
 from worktree.reading import read_words
-from worktree.record import Before, Made, RecordDirectory, RunRecord, host_name, read_records
+from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, host_name, read_records
 from worktree.remote import Fence, Origin
 
 
@@ -49,12 +49,19 @@ def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | N
     if not directory.own():
         raise DeferredError(f"run {run_id} is owned by somebody else")
     try:
-        record, before, made = directory.read()
+        record, before, made = _read(directory)
         _require_quiet(record)
         return _reopen(launch, directory, record, before, made, origin, fence)
     except BaseException:
         directory.release()
         raise
+
+
+def _read(directory: RecordDirectory) -> tuple[RunRecord, Before, Made | None]:
+    try:
+        return directory.read()
+    except ValueError as error:
+        raise WorktreeError(f"the record {directory.path} cannot be read, so nothing is touched: {error}") from error
 
 
 def _require_quiet(record: RunRecord) -> None:
@@ -95,6 +102,7 @@ def _reopen(
         shared=launch.git,
         remote=remote,
         refs=before.refs,
+        runs=frozenset(before.runs),
         stashes=frozenset(before.stashes),
         configuration=before.filters,
         included=Included(made.included if made else (), ()),

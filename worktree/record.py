@@ -13,12 +13,14 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import secrets
 import shutil
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 from pydantic import BaseModel, ConfigDict
@@ -33,6 +35,9 @@ _UNFINISHED = ".new-"
 
 class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+_T = TypeVar("_T", bound=_Document)
 
 
 class RunRecord(_Document):
@@ -59,9 +64,12 @@ class RunRecord(_Document):
 
 
 class Before(_Document):
-    """The clone before a run: its refs by name, its stash entries, and the configuration of filters."""
+    """The clone before a run: its refs by name, its stash entries, the configuration of filters, and the branches of
+    runs that were there.
+    """
 
     refs: dict[str, str]
+    runs: tuple[str, ...]
     stashes: tuple[str, ...]
     filters: tuple[tuple[str, str, str], ...]
 
@@ -117,7 +125,7 @@ class RecordDirectory:
     def retained(self) -> Retained | None:
         """Return why the worktree was retained; None for a run that has not ended, or did not end well."""
         try:
-            return Retained.model_validate_json(read_regular(self.path / _RETAINED, _LONGEST))
+            return _read(self.path / _RETAINED, Retained)
         except (OSError, ValueError):
             return None
 
@@ -140,10 +148,10 @@ class RecordDirectory:
 
     def read(self) -> tuple[RunRecord, Before, Made | None]:
         """Return what was put down. Raises OSError or ValueError."""
-        record = RunRecord.model_validate_json(read_regular(self.path / _RECORD, _LONGEST))
-        before = Before.model_validate_json(read_regular(self.path / _BEFORE, _LONGEST))
+        record = _read(self.path / _RECORD, RunRecord)
+        before = _read(self.path / _BEFORE, Before)
         try:
-            made = Made.model_validate_json(read_regular(self.path / _CHECKOUT, _LONGEST))
+            made = _read(self.path / _CHECKOUT, Made)
         except FileNotFoundError:
             return record, before, None
         return record, before, made
@@ -180,10 +188,15 @@ def _locked(file: Path, flags: int = os.O_CREAT | os.O_EXCL) -> int:
 
 
 def _write(file: Path, document: _Document) -> None:
-    with file.open("x", encoding="utf-8") as opened:
-        opened.write(document.model_dump_json(indent=2) + "\n")
+    with file.open("x", encoding="ascii") as opened:
+        # ASCII, because a name that is no UTF-8 can be written in no other way.
+        opened.write(json.dumps(document.model_dump(mode="json"), indent=2) + "\n")
         opened.flush()
         os.fsync(opened.fileno())
+
+
+def _read(file: Path, kind: type[_T]) -> _T:
+    return kind.model_validate(json.loads(read_regular(file, _LONGEST)))
 
 
 def _sync(directory: Path) -> None:
@@ -194,14 +207,48 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-def sweep_unmade(common: Path) -> None:
-    """Take away what records are left that a killed runner had not finished; nothing was made for them."""
-    for directory in (common / "nightkeep" / "runs").glob(f"{_UNFINISHED}*"):
+def runs_at_work(common: Path) -> list[str]:
+    """Say of each run of the clone whose runner may be alive that it is at work."""
+    return [
+        f"run {record.run_id} on {record.branch} is at work: process {record.pid} on {record.host}"
+        for record in read_records(common)
+        if owner_may_live(common, record)
+    ]
+
+
+def retained_by(common: Path, run_id: str) -> tuple[Path, Retained] | None:
+    """Return where the worktree of a run that has ended was retained, and why; None where it was not."""
+    directory = RecordDirectory(common, run_id)
+    retained = directory.retained()
+    try:
+        return (_read(directory.path / _RECORD, RunRecord).path, retained) if retained else None
+    except (OSError, ValueError):
+        return None
+
+
+def sweep_records(common: Path) -> None:
+    """Take away the records that stand for nothing any more.
+
+    That is those that a killed runner had not finished, so that nothing was made for them; and those of retained
+    worktrees that somebody has removed since.
+    """
+    for record in read_records(common):
+        directory = RecordDirectory(common, record.run_id)
+        places = (record.path, aside_of(record.path))
+        if directory.retained() and not any(os.path.lexists(place) for place in places) and directory.own():
+            directory.remove()
+            directory.release()
+    for unfinished in (common / "nightkeep" / "runs").glob(f"{_UNFINISHED}*"):
         with contextlib.suppress(OSError):
-            os.close(_locked(directory / _LOCK, flags=os.O_CREAT))
+            os.close(_locked(unfinished / _LOCK, flags=os.O_CREAT))
             for name in (_BEFORE, _RECORD, _LOCK):
-                (directory / name).unlink(missing_ok=True)
-            directory.rmdir()
+                (unfinished / name).unlink(missing_ok=True)
+            unfinished.rmdir()
+
+
+def aside_of(path: Path) -> Path:
+    """Return what a worktree is called while it is taken apart."""
+    return path.with_name(f"{path.name}.removing")
 
 
 def owner_may_live(common: Path, record: RunRecord) -> bool:
@@ -219,7 +266,7 @@ def read_records(common: Path) -> list[RunRecord]:
     found = []
     for file in sorted((common / "nightkeep" / "runs").glob(f"[!.]*/{_RECORD}")):
         with contextlib.suppress(OSError, ValueError):
-            found.append(RunRecord.model_validate_json(read_regular(file, _LONGEST)))
+            found.append(_read(file, RunRecord))
     return found
 
 

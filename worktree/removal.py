@@ -14,30 +14,27 @@ from worktree.proof import is_still
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def take_away(tree: Path, safe: Mapping[str, Entry], launch: Path) -> list[str]:
+def take_away(tree: Path, safe: Mapping[str, Entry], launch: Path, copied: Collection[str]) -> list[str]:
     """Unlink from the directory `tree` what need not be kept; return the names of the top entries that are left.
 
     That is each file of `safe` that is still what it was, directories that became empty by that, caches that prove
-    themselves, and files that are the same at `launch`, the person's own checkout. Works by directory descriptors, so
-    that a directory replaced by a link leads nowhere; what cannot be unlinked stays.
+    themselves, and those of the `copied` files that are still the same at `launch`, the person's own checkout. Works by
+    directory descriptors, so that a directory replaced by a link leads nowhere; what cannot be unlinked stays.
     """
-    removal = _Removal(tree, safe, launch)
     descriptor = os.open(tree, _DIRECTORY)
     try:
-        removal.clear(descriptor, "")
-        removal.drop_copies()
+        _Removal(tree, safe).clear(descriptor, "")
+        _drop_copies(tree, launch, copied)
         return sorted(set(os.listdir(descriptor)) - {".git"})  # noqa: PTH208 - names are all that is needed
     finally:
         os.close(descriptor)
 
 
 class _Removal:
-    def __init__(self, tree: Path, safe: Mapping[str, Entry], launch: Path) -> None:
+    def __init__(self, tree: Path, safe: Mapping[str, Entry]) -> None:
         self._tree = tree
         self._safe = safe
-        self._launch = launch
         self._directories = _parents(safe)
-        self._beside: list[str] = []
 
     def clear(self, descriptor: int, prefix: str) -> None:
         """Go through one directory, whose path in the tree is `prefix`, with a slash behind it."""
@@ -49,9 +46,7 @@ class _Removal:
             with contextlib.suppress(OSError):
                 if entry.is_dir(follow_symlinks=False):
                     self._clear_directory(descriptor, entry.name, path)
-                elif expected is None:
-                    self._note_copy(path)
-                elif self._is_safe(expected, path, entry.stat(follow_symlinks=False)):
+                elif expected is not None and self._is_safe(expected, path, entry.stat(follow_symlinks=False)):
                     os.unlink(entry.name, dir_fd=descriptor)
 
     def _is_safe(self, expected: Entry, path: str, seen: os.stat_result) -> bool:
@@ -70,8 +65,6 @@ class _Removal:
             os.rmdir(name, dir_fd=parent)
         elif is_cache(self._tree / path):
             _drop_cache(parent, name)
-        elif (self._launch / path).is_dir() and not os.path.lexists(self._tree / path / ".git"):
-            self._enter(parent, name, path)
 
     def _enter(self, parent: int, name: str, path: str) -> None:
         descriptor = os.open(name, _DIRECTORY, dir_fd=parent)
@@ -80,16 +73,13 @@ class _Removal:
         finally:
             os.close(descriptor)
 
-    def _note_copy(self, path: str) -> None:
-        if os.path.lexists(self._launch / path):
-            self._beside.append(path)
 
-    def drop_copies(self) -> None:
-        for path in unchanged(self._launch, self._tree, self._beside):
-            with contextlib.suppress(OSError):
-                (self._tree / path).unlink()
-                for parent in Path(path).parents[:-1]:
-                    (self._tree / parent).rmdir()
+def _drop_copies(tree: Path, launch: Path, copied: Collection[str]) -> None:
+    for path in unchanged(launch, tree, copied):
+        with contextlib.suppress(OSError):
+            (tree / path).unlink()
+            for parent in Path(path).parents[:-1]:
+                (tree / parent).rmdir()
 
 
 def _signature(status: os.stat_result) -> tuple[int, ...]:
@@ -107,9 +97,7 @@ def _parents(paths: Collection[str]) -> set[str]:
 
 
 def _drop_cache(parent: int, name: str) -> None:
-    """Take a cache away, unless a repository is in it: nobody can make that again."""
-    if any(".git" in (*names, *files) for _, names, files, _ in os.fwalk(name, dir_fd=parent)):
-        return
+    """Take a cache away."""
     for _, names, files, descriptor in os.fwalk(name, topdown=False, dir_fd=parent):
         for file in files:
             os.unlink(file, dir_fd=descriptor)

@@ -1,6 +1,6 @@
 """Rescue refs: what the Issue branch cannot carry, on origin, or here where it may not go there."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from worktree.checkout import Checkout
@@ -11,6 +11,8 @@ from worktree.remote import ABSENT, RefUpdate
 from worktree.screening import screen_commits, shown
 from worktree.snapshot import commit_tree, take_snapshot
 from worktree.state import State
+
+_MOST_NAMED = 5
 
 
 def keep_snapshot(checkout: Checkout, state: State) -> str:
@@ -33,9 +35,10 @@ def keep_snapshot(checkout: Checkout, state: State) -> str:
 
 def name_left(checkout: Checkout, left: Mapping[str, str]) -> None:
     """Name the paths that a commit of ours left out, each with why."""
+    known = set(checkout.ledger.places)
     for path, why in left.items():
-        place = ("left out of the commit", f"{checkout.path}/{shown(path, checkout.git.redact)}: {why}")
-        if place not in checkout.ledger.places:
+        place = ("left out of the commit", f"{shown(path, checkout.git.redact)}: {why}")
+        if place not in known:
             checkout.ledger.places.append(place)
 
 
@@ -69,10 +72,18 @@ def publish(checkout: Checkout, ref: str) -> bool:
     that looks like a secret. Raises GitError when origin does not take it.
     """
     commit = checkout.ledger.local[ref]
-    found = screen_commits(checkout.shared, [commit], checkout.ledger.held, checkout.record.pinned)
+    found = screen_commits(
+        checkout.shared,
+        [commit],
+        checkout.ledger.held,
+        checkout.record.pinned,
+        limit=checkout.shared.limits.screen,
+    )
     if found:
-        held_back = ", ".join(f"{place} ({rule})" for place, rule in sorted(found.items()))
-        checkout.ledger.places.append(("not pushed", f"{ref}, because of what looks like a secret in {held_back}"))
+        named = [f"{place} ({rule})" for place, rule in sorted(found.items())]
+        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        held_back = ", ".join(named[:_MOST_NAMED]) + more
+        checkout.ledger.places.append(("not pushed", f"{ref}, because of {held_back}"))
         return False
     try:
         checkout.push(ref.rsplit("/", 1)[1].partition("-")[0], RefUpdate(ref, commit, ABSENT))
@@ -80,21 +91,27 @@ def publish(checkout: Checkout, ref: str) -> bool:
         checkout.ledger.places.append(("not pushed", str(error)))
         return False
     del checkout.ledger.local[ref]
+    checkout.ledger.held |= checkout.ledger.joined.get(ref, frozenset())
     checkout.shared.run("update-ref", "-d", ref, commit)
     return True
 
 
-def publish_made(checkout: Checkout, state: State) -> None:
-    """Bring what the run made, and origin does not hold, to origin: commits that HEAD left behind, its stash entries.
+def keep_made(checkout: Checkout, state: State, besides: Collection[str] = ()) -> str | None:
+    """Give what the run made a local rescue ref, as far as neither origin, another one nor `besides` holds it.
 
-    Not what was reachable when the run began: that is the person's.
+    That is commits that HEAD left behind, and the run's stash entries. Not what was reachable when the run began: that
+    is the person's. Returns the ref, None when there was nothing.
     """
     named = named_commits(checkout, state)
     theirs = {*checkout.refs.values(), *checkout.stashes, *checkout.ledger.held}
-    ends = tips(checkout.shared, named - theirs, theirs) if named - theirs else []
+    kept = {*besides, *checkout.ledger.local.values()}
+    ends = tips(checkout.shared, named - theirs, theirs | kept) if named - theirs else []
     ends += stashed(checkout, named - theirs)
-    if ends and publish(checkout, keep(checkout, "made", _join(checkout, ends))):
-        checkout.ledger.held |= set(ends)
+    if not ends:
+        return None
+    ref = keep(checkout, "made", _join(checkout, ends))
+    checkout.ledger.joined[ref] = frozenset(ends)
+    return ref
 
 
 def harden(checkout: Checkout, state: State) -> None:
@@ -117,7 +134,8 @@ def _keep_rest(checkout: Checkout, state: State) -> None:
     if not named:
         return
     now = checkout.refs_now()
-    theirs = {now[ref] for ref in checkout.refs.keys() & now.keys() if ref != checkout.branch_ref}
+    # A ref that moved meanwhile may have been moved by the agent, and moves on with the next fetch or its owner.
+    theirs = {oid for ref, oid in checkout.refs.items() if now.get(ref) == oid and ref != checkout.branch_ref}
     rest = tips(checkout.shared, named, {*theirs, *checkout.ledger.held, *checkout.ledger.local.values()})
     if rest:
         keep(checkout, "made", _join(checkout, rest))

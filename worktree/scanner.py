@@ -8,9 +8,9 @@ import math
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from worktree.redaction import MASK, Redactor
 
 KNOWN = "a known secret value"
+NOT_IN_TIME = "not screened in time"
 
 _RULES = Path(__file__).with_name("gitleaks.toml")
 
@@ -43,25 +44,23 @@ class Scanner:
     """Finds known values in every form that `redact` masks, and token shapes by gitleaks' rules, in files of any kind.
 
     A rule counts as gitleaks has it: with its keywords, paths, entropy and allowlists. Files that gitleaks passes
-    over (images, lock files, minified scripts) are searched for known values alone.
+    over (images, lock files, minified scripts) are searched for known values alone, and so is everything where
+    `known_only` is asked for.
     """
 
-    def __init__(self, redact: Redactor) -> None:
-        known = sorted(redact.forms)
-        by_keyword: dict[bytes, list[_Rule]] = {}
-        for rule in _rules():
-            for keyword in rule.keywords:
-                by_keyword.setdefault(keyword, []).append(rule)
+    def __init__(self, redact: Redactor, *, known_only: bool = False) -> None:
+        known = redact.forms
         self._known = len(known)
-        self._rules = list(by_keyword.values())
-        self._always = [rule for rule in _rules() if not rule.keywords]
-        self._clues = _search_for(known, by_keyword)
+        self._rules = [] if known_only else list(_rules_by_keyword().values())
+        self._always = [] if known_only else [rule for rule in _rules() if not rule.keywords]
+        self._clues = _search_for(known, known_only=known_only)
 
-    def rule_for(self, data: bytes, path: str = "", before: bytes = b"") -> str | None:
+    def rule_for(self, data: bytes, path: str = "", before: bytes = b"", late: Callable[[], bool] = bool) -> str | None:
         """Return the name of the rule by which `data`, the content of `path`, holds a secret; None for no secret.
 
         What a rule finds in `before` too, an older content that is public already, is no secret any more. That is
-        never said of a known value, nor by a rule for one kind of file.
+        never said of a known value, nor by a rule for one kind of file. Once `late` says so the rest is not looked
+        for any more, and the answer is `NOT_IN_TIME`.
         """
         readings = _readings(data)
         clues: list[Sequence[int]] = [self._clues.Match(reading) or () for reading in readings]
@@ -72,7 +71,10 @@ class Scanner:
         for reading, found in zip(readings, clues, strict=True):
             rules = dict.fromkeys(rule for clue in found for rule in self._rules[clue - self._known])
             for rule in (*self._always, *rules):
-                if rule.finds(reading, name, earlier):
+                found_one = rule.finds(reading, name, earlier, late)
+                if late():
+                    return NOT_IN_TIME
+                if found_one:
                     return rule.name
         return None
 
@@ -131,7 +133,8 @@ class _Rule:
             allowlists=(everywhere, *map(_Allowlist.of, entry.get("allowlists", ()))),
         )
 
-    def finds(self, data: bytes, name: bytes, earlier: Sequence[bytes]) -> bool:
+    def finds(self, data: bytes, name: bytes, earlier: Sequence[bytes], late: Callable[[], bool]) -> bool:
+        """Whether a secret is in `data`; once it is late the answer means nothing."""
         if self.path is not None and not _search(self.path, name):
             return False
         if self.pattern is None:
@@ -140,8 +143,11 @@ class _Rule:
         # A rule for one kind of file (a manifest of secrets, say) finds the first of them and means them all.
         excusing = earlier if self.path is None else ()
         public = {self._evidence(match) for text in excusing for match in islice(search(text), _LOOK_ALIKES)}
+        dismissed: set[tuple[bytes, bytes]] = set()
         return any(
-            number >= _LOOK_ALIKES or (self._evidence(match) not in public and self._counts(match, name))
+            number >= _LOOK_ALIKES
+            or late()
+            or (self._evidence(match) not in public and self._counts(match, name, dismissed))
             for number, match in enumerate(search(data))
         )
 
@@ -155,13 +161,19 @@ class _Rule:
         secret: bytes = match[self.group] if self.group else next(filter(None, match.groups()), match[0])
         return secret
 
-    def _counts(self, match: Any, name: bytes) -> bool:
-        secret = self._secret(match)
-        if self.entropy and _entropy(secret) <= self.entropy:
+    def _counts(self, match: Any, name: bytes, dismissed: set[tuple[bytes, bytes]]) -> bool:
+        found = (match[0], self._secret(match))
+        if found in dismissed:
             return False
-        if any(allowlist.excuses(name, match[0], secret) for allowlist in self.allowlists):
+        if self._excuses(name, *found):
+            dismissed.add(found)
             return False
         return _ALLOWED_LINE not in _lines_of(match)
+
+    def _excuses(self, name: bytes, match: bytes, secret: bytes) -> bool:
+        if self.entropy and _entropy(secret) <= self.entropy:
+            return True
+        return any(allowlist.excuses(name, match, secret) for allowlist in self.allowlists)
 
 
 @cache
@@ -171,19 +183,30 @@ def _rules() -> tuple[_Rule, ...]:
     return tuple(_Rule.of(entry, everywhere) for entry in book["rules"] if entry["id"] not in _LEFT_OUT)
 
 
+@cache
+def _rules_by_keyword() -> Mapping[bytes, Sequence[_Rule]]:
+    by_keyword: dict[bytes, list[_Rule]] = {}
+    for rule in _rules():
+        for keyword in rule.keywords:
+            by_keyword.setdefault(keyword, []).append(rule)
+    return by_keyword
+
+
 def _only(entry: Mapping[str, Any], understood: Collection[str]) -> None:
     unknown = sorted(entry.keys() - understood)
     if unknown:
         raise ValueError(f"{unknown} in a rule is not understood")
 
 
-def _search_for(known: Collection[bytes], keywords: Collection[bytes]) -> Any:
-    """Return a search that tells in one pass which of the values, and which of the words in any case, are there."""
+@lru_cache(maxsize=4)  # it takes a while to build, and the known values hardly ever change
+def _search_for(known: frozenset[bytes], *, known_only: bool) -> Any:
+    """Return a search that tells in one pass which of the values are there, and then which keywords in any case."""
     re2 = _re2()
+    keywords = () if known_only else _rules_by_keyword()
     options = _options()
     options.max_mem = _MEMORY
     search = re2.Set.SearchSet(options)
-    for pattern in (*map(re2.escape, known), *(b"(?i)" + re2.escape(keyword) for keyword in keywords)):
+    for pattern in (*map(re2.escape, sorted(known)), *(b"(?i)" + re2.escape(keyword) for keyword in keywords)):
         search.Add(pattern)
     search.Compile()
     return search

@@ -3,37 +3,50 @@
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from worktree.git import Git
 from worktree.reading import read_regular
 from worktree.redaction import Redactor
-from worktree.scanner import Scanner
+from worktree.scanner import NOT_IN_TIME, Scanner
 
 TOO_LARGE = "too large to be screened"
 
+_LONGEST = 30  # seconds
+_LONGEST_INTERRUPTED = 5  # seconds, because whoever interrupts waits for the end
 _AT_ONCE = 32 << 20  # bytes of objects that one git command is asked for
 
 _MISSING = " missing"
 _IDS = re.compile(rb"(?:(?:tree|parent|object) [0-9a-f]+\n)*")
 
 
-def screen_files(git: Git, top: Path, paths: Collection[str], before: str | None = None) -> dict[str, str]:
+def screen_files(
+    git: Git,
+    top: Path,
+    paths: Collection[str],
+    before: str | None = None,
+    *,
+    known_only: bool = False,
+    limit: float = _LONGEST,
+) -> dict[str, str]:
     """Return those of `paths`, relative to `top`, that must not be published, each with the rule that says so.
 
     What counts is what git would store: the bytes of a regular file, the text of a symbolic link, and the name. A
     file over the limit for files is `TOO_LARGE`. What cannot be read cannot be staged either, and is not in the
     answer. `before` is a commit that origin has: a token in its version of the same file does not count again, but a
-    known value does. A rule's name never holds a secret, but a path can: `shown` says how to name it to others.
-    Raises GitError.
+    known value does; with `known_only` nothing else counts. A rule's name never holds a secret, but a path can:
+    `shown` says how to name it to others. What was not looked through after `limit` seconds, or after five where an
+    interruption is recorded, is `NOT_IN_TIME`. Raises GitError.
     """
-    scanner = Scanner(git.redact)
-    rules = {path: _rule_for_file(scanner, top, path, git.limits.file) for path in paths}
-    olds = _versions(git, before, {path for path, rule in rules.items() if rule})
+    scanner = Scanner(git.redact, known_only=known_only)
+    late = _deadline(git, limit)
+    rules = {path: _rule_for_file(scanner, top, path, git.limits.file, late) for path in paths}
+    olds = _versions(git, before, {path for path, rule in rules.items() if rule not in (None, NOT_IN_TIME)})
     for old, data in _read(git, olds.values()):
-        rules[old.path] = _rule_for_file(scanner, top, old.path, git.limits.file, data)
+        rules[old.path] = _rule_for_file(scanner, top, old.path, git.limits.file, late, data)
     return {path: rule for path, rule in rules.items() if rule}
 
 
@@ -43,28 +56,45 @@ def shown(path: str, redact: Redactor) -> str:
 
 
 def screen_commits(
-    git: Git, commits: Collection[str], beyond: Collection[str], before: str | None = None
+    git: Git,
+    commits: Collection[str],
+    beyond: Collection[str],
+    before: str | None = None,
+    *,
+    limit: float = _LONGEST,
 ) -> dict[str, str]:
     """Return what holds a secret among all that `commits` reach and `beyond` do not: place and rule.
 
     Looked at is every file of every commit on the way, at each path where it stands, every name that came about, and
     what a commit says (message and people). A place is "message of <commit>" or a path, shown without what is secret
     in it. A blob over the limit for files is `TOO_LARGE`. Ids in `beyond` that this repository does not have are
-    passed over. `before` is as in `screen_files`. Raises GitError.
+    passed over. `before` and `limit` are as in `screen_files`; names are looked at however late it is. Raises GitError.
     """
     scanner = Scanner(git.redact)
+    late = _deadline(git, limit)
     objects = _new_objects(git, commits, beyond)
     changes = _changes(git, [item.oid for item in objects if item.kind == "commit"])
     texts = _with_each_path(objects, changes)
-    read = _read(git, [item for item in texts if item.size <= git.limits.file])
-    rules = {item: _rule_for_object(scanner, item, data) for item, data in read}
-    rules |= _rules_beside(git, scanner, before, [item for item, rule in rules.items() if rule])
+    rules = _rules_for_objects(git, scanner, [item for item in texts if item.size <= git.limits.file], late)
+    suspects = [item for item, rule in rules.items() if rule not in (None, NOT_IN_TIME)]
+    rules |= _rules_beside(git, scanner, before, suspects, late)
     rules |= {item: TOO_LARGE for item in texts if item.size > git.limits.file}
     found = {scanner.shown(item.place): rule for item, rule in rules.items() if rule}
     return _rules_for_names(scanner, changes) | found
 
 
-def _rule_for_file(scanner: Scanner, top: Path, path: str, limit: int, old: bytes | None = None) -> str | None:
+def _deadline(git: Git, limit: float) -> Callable[[], bool]:
+    """Return what says whether the time for screening is over."""
+    start = time.monotonic()
+    interrupted = min(limit, _LONGEST_INTERRUPTED)
+    return lambda: time.monotonic() - start >= (interrupted if git.interruption.recorded else limit)
+
+
+def _rule_for_file(
+    scanner: Scanner, top: Path, path: str, limit: int, late: Callable[[], bool], old: bytes | None = None
+) -> str | None:
+    if late():
+        return NOT_IN_TIME if os.path.lexists(top / path) else None
     try:
         content = _content(top / path, limit)
     except OSError:
@@ -72,7 +102,8 @@ def _rule_for_file(scanner: Scanner, top: Path, path: str, limit: int, old: byte
     if content is None:
         return TOO_LARGE
     name = os.fsencode(path)
-    return scanner.rule_for(name, before=b"" if old is None else name) or scanner.rule_for(content, path, old or b"")
+    by_name = scanner.rule_for(name, before=b"" if old is None else name)
+    return by_name or scanner.rule_for(content, path, old or b"", late)
 
 
 def _content(path: Path, limit: int) -> bytes | None:
@@ -150,11 +181,24 @@ def _with_each_path(objects: Collection[_Object], changes: Collection[_Change]) 
     return [replace(item, path=path) for item in texts for path in paths.get(item.oid, (item.path,))]
 
 
-def _rule_for_object(scanner: Scanner, item: _Object, data: bytes, before: bytes = b"") -> str | None:
+def _rules_for_objects(
+    git: Git, scanner: Scanner, objects: Collection[_Object], late: Callable[[], bool]
+) -> dict[_Object, str | None]:
+    rules: dict[_Object, str | None] = dict.fromkeys(objects, NOT_IN_TIME)
+    for item, data in _read(git, objects):
+        if late():
+            break
+        rules[item] = _rule_for_object(scanner, item, data, late)
+    return rules
+
+
+def _rule_for_object(
+    scanner: Scanner, item: _Object, data: bytes, late: Callable[[], bool], before: bytes = b""
+) -> str | None:
     if item.kind == "blob":
-        return scanner.rule_for(data, item.path, before)
+        return scanner.rule_for(data, item.path, before, late)
     # The ids are no words of anybody's, and look like some tokens.
-    return scanner.rule_for(_IDS.sub(b"", data, count=1))
+    return scanner.rule_for(_IDS.sub(b"", data, count=1), late=late)
 
 
 def _rules_for_names(scanner: Scanner, changes: Collection[_Change]) -> dict[str, str]:
@@ -169,14 +213,14 @@ def _rules_for_names(scanner: Scanner, changes: Collection[_Change]) -> dict[str
 
 
 def _rules_beside(
-    git: Git, scanner: Scanner, before: str | None, objects: Collection[_Object]
+    git: Git, scanner: Scanner, before: str | None, objects: Collection[_Object], late: Callable[[], bool]
 ) -> dict[_Object, str | None]:
     """Judge anew those of the objects that are files which `before` has in a version of its own."""
     olds = _versions(git, before, {item.path for item in objects if item.kind == "blob"})
     pairs = [(olds[item.path], item) for item in objects if item.path in olds]
     reading = _read(git, [item for pair in pairs for item in pair])
     return {
-        item: _rule_for_object(scanner, item, data, old)
+        item: _rule_for_object(scanner, item, data, late, old)
         for (_, old), (item, data) in zip(reading, reading, strict=True)
     }
 

@@ -41,7 +41,7 @@ def take_snapshot(
     with private_index(git, admin, scratch) as private:
         tree, left = write_complete_tree(private, top, screen, state.staged)
     parents = list(dict.fromkeys(commit for commit in (state.head, index_commit, *state.other_heads) if commit))
-    commit = commit_tree(git, tree, parents, _message(subject, state))
+    commit = commit_tree(git, tree, parents, _message(subject, state, _marked(git, state)))
     return Snapshot(commit, tree, index_tree, left)
 
 
@@ -62,11 +62,22 @@ def _index_tree(private: Git, state: State) -> str:
     return private.run("write-tree").text
 
 
-def _message(subject: str, state: State) -> str:
+def _marked(git: Git, state: State) -> list[str]:
+    """Return the files that were staged with conflict markers in them: git no longer takes them for unmerged."""
+    if state.operation is None or state.head is None:
+        return []
+    said = git.run("diff", "--cached", "--check", "HEAD", accept=range(256)).text.splitlines()
+    return list(dict.fromkeys(line.split(":", 1)[0] for line in said if line.endswith("leftover conflict marker")))
+
+
+def _message(subject: str, state: State, marked: list[str]) -> str:
     lines = [subject, ""]
     if state.operation:
         lines.append(f"Unfinished operation: {state.operation.value[0]}.")
     if state.unmerged:
         lines.append("Unresolved conflicts in:")
         lines.extend(f"  {path}" for path in state.unmerged)
+    if marked:
+        lines.append("Conflict markers staged in:")
+        lines.extend(f"  {path}" for path in marked)
     return "\n".join(lines) + "\n"

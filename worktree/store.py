@@ -4,11 +4,13 @@
     manifest.json   what is here, and why
     tree/           what was left of the worktree, as it was
     modules/        the object stores of its submodules
+    admin/          what somebody had put into git's own directory of it
     work.bundle     commits that origin refused; work-2.bundle and so on, when that came about again
 """
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -53,8 +55,11 @@ class Store:
         self.bundle = self.path / "work.bundle"
 
     def open(self) -> None:
-        """Make the directory, for this user alone, if it is not there."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Make the directory, for this user alone, if it is not there. Raises OSError where a link leads elsewhere."""
+        for directory in (*reversed(self.path.parents[:2]), self.path):
+            if directory.is_symlink():
+                raise NotADirectoryError(f"{directory} is a link, and nothing is kept through one")
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def has_manifest(self) -> bool:
         """Whether there is a word on what is here already."""
@@ -70,6 +75,16 @@ class Store:
         found = (path for path in self.path.glob("work*.bundle") if path.is_file())
         return tuple(sorted(found, key=lambda path: (len(path.name), path.name)))
 
+    def take_beside(self, paths: Sequence[Path]) -> None:
+        """Move files and directories from the worktree's git directory to `admin/`; over nothing. Raises OSError."""
+        for path in paths:
+            self.open()
+            (self.path / "admin").mkdir(mode=0o700, exist_ok=True)
+            target = self.path / "admin" / path.name
+            if os.path.lexists(target):
+                raise FileExistsError(f"{target} exists")
+            path.rename(target)
+
     def take(self, tree: Path, modules: Path | None, manifest: Manifest) -> None:
         """Move what is left of a worktree into the store, whole. Raises OSError with everything where it was.
 
@@ -77,7 +92,7 @@ class Store:
         is written first: a directory in the store without a word on what it is helps nobody.
         """
         self.open()
-        if os.path.lexists(self.tree) or os.path.lexists(self.modules):
+        if os.path.lexists(self.tree) or (modules is not None and os.path.lexists(self.modules)):
             raise FileExistsError(f"{self.path} holds something already")
         write_manifest(self.path, manifest)
         if modules is not None:
@@ -94,9 +109,9 @@ class Store:
 
 
 def rescued_by(common: Path, run_id: str) -> Path | None:
-    """Return where the files of a run are that nothing else held, None when there are none."""
+    """Return where what nothing else held of a run is, None when there is nothing."""
     store = Store(common, run_id)
-    return store.path if store.tree.exists() else None
+    return store.path if store.path.exists() else None
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:

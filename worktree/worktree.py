@@ -1,5 +1,6 @@
 """A git worktree that an agent may do anything in."""
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from worktree.interruption import Interruption
 from worktree.launch import Launch
 from worktree.preservation import preserve
 from worktree.reclaim import reclaim
-from worktree.record import Retained
+from worktree.record import Retained, aside_of
 from worktree.remote import Fence, Origin
 from worktree.rescue import keep_snapshot, made_elsewhere, publish
 from worktree.state import read_state, why_unsettled
@@ -219,14 +220,18 @@ class Worktree:
         self._retained = "the Failed run's work could not be preserved whole"
         self._checkout.ledger.failed = True
         try:
-            preserve(self._checkout.completing().without_new_filters(), base, reason)
+            preserve(self._completing().without_new_filters(), base, reason)
         except Exception as error:
-            first = next(iter(str(error).splitlines()), type(error).__name__)
-            self._retained = f"not everything could be brought to origin: {first}"
+            self._retained = " ".join(str(error).split()) or type(error).__name__
             raise PreservationError(
                 f"the worktree {self.path} and its local branch {self.branch} are kept, because {error}"
             ) from error
         self._retained = None
+
+    def _completing(self) -> Checkout:
+        """Return the completion view, of a directory that somebody deleted as well."""
+        checkout = self._checkout.completing()
+        return checkout if os.path.lexists(checkout.path) else checkout.without_files()
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -236,13 +241,16 @@ class Worktree:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Clean up or retain; raises nothing of its own."""
-        checkout = self._checkout.completing()
+        checkout = self._completing()
         cleaned = Cleaned(self._retained, read_head(checkout)) if self._retained else clean_up(checkout)
         ledger = checkout.ledger
         elsewhere = _made_elsewhere(checkout)
         places = [*ledger.places, *checkout.local_places(), *elsewhere]
+        if ledger.reconfigured:
+            keys = ", ".join(ledger.reconfigured)
+            places.append(("configuration changed", f"{keys}; see git config --list --show-origin"))
         if cleaned.retained is not None:
-            places.append(("worktree", str(self.path)))
+            places.append(("worktree", str(_place(checkout))))
             _put_down(checkout, cleaned.retained, places)
         checkout.directory.release()
         self._ending = Ending(
@@ -261,8 +269,14 @@ class Worktree:
 def _put_down(checkout: Checkout, why: str, places: list[tuple[str, str]]) -> None:
     """Say in the record that the run has ended and why its worktree is there, for whoever comes by later."""
     moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    with suppress(OSError):  # then it is looked at once more
+    with suppress(OSError, ValueError):  # then it is looked at once more
         checkout.directory.retain(Retained(why=why, moment=moment, places=tuple(places)))
+
+
+def _place(checkout: Checkout) -> Path:
+    """Return where the worktree's directory is: where it was made, unless it could not be put back there."""
+    aside = aside_of(checkout.path)
+    return aside if aside.is_dir() and not checkout.is_in_place() else checkout.path
 
 
 def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
@@ -280,6 +294,7 @@ def _why_gone(cleaned: Cleaned, checkout: Checkout) -> str:
 
 
 def _preserved(cleaned: Cleaned, ledger: Ledger, elsewhere: list[tuple[str, str]]) -> Preserved:
-    if cleaned.retained is not None or ledger.local or elsewhere or any(row.why != EMPTY for row in cleaned.rows):
+    here = cleaned.retained is not None or ledger.local or elsewhere or ledger.lacks_lfs
+    if here or any(row.why != EMPTY for row in cleaned.rows):
         return Preserved.MACHINE
     return Preserved.ORIGIN if ledger.refs else Preserved.NOTHING_MADE

@@ -1,4 +1,8 @@
-"""`python -m tests.benchmarks [N]`: one table, each time the median of N (10), with the least and the most."""
+"""`python -m tests.benchmarks [N]`: one table, each time the median of N (10), with the least and the most.
+
+With PROCESSOR_TIME in the environment: the rows of the large repository alone, and the time that processors worked.
+What is kept across file systems is measured where TMPDIR is on another one than the benchmarks' files.
+"""
 
 import os
 import sys
@@ -7,7 +11,7 @@ from pathlib import Path
 
 from tests.benchmarks.keeping import across_rows, keeping_rows
 from tests.benchmarks.large import Large
-from tests.benchmarks.measure import Row, table
+from tests.benchmarks.measure import Row, counts_processor_time, table
 from tests.benchmarks.runs import run_rows, start_rows
 from tests.benchmarks.snapshots import snapshot_rows
 from tests.benchmarks.worktrees import worktree_rows
@@ -25,7 +29,7 @@ def main(rounds: int = 10) -> None:
         root = Path(name)
         _seal(root)
         load = os.getloadavg()[0]
-        rows = [*start_rows(rounds), *run_rows(_made(root / "runs"), rounds)]
+        rows = [] if counts_processor_time() else [*start_rows(rounds), *run_rows(_made(root / "runs"), rounds)]
         rows += _large_rows(root, Path(elsewhere), rounds)
     print(table(rows))  # noqa: T201
     print(  # noqa: T201
@@ -43,7 +47,7 @@ def _large_rows(root: Path, elsewhere: Path, rounds: int) -> list[Row]:
 
 def _seal(root: Path) -> None:
     """Leave nothing of the caller's settings to this process and its children."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "PROCESSOR_TIME") if name in os.environ}
     os.environ.clear()
     os.environ |= {**kept, "HOME": str(_made(root / "home")), "TMPDIR": str(_made(root / "tmp")), "NO_COLOR": "1"}
     tempfile.tempdir = None

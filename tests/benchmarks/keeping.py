@@ -13,8 +13,7 @@ from tests.world import git
 _IGNORED = "scratch"
 _FOLDERS, _IN_EACH = 100, 100
 _SMALL, _BIG, _CHUNK = 4 << 10, 1 << 30, 1 << 20  # bytes
-_WHAT = "keep 10,000 ignored files of 4 KiB and one of 1 GiB"
-_LESS = "clean-up with them less one without"
+_WHAT = "clean-up: what 10,000 ignored files and one of 1 GiB add"
 
 
 def keeping_rows(large: Large, rounds: int) -> list[Row]:
@@ -47,14 +46,14 @@ def keeping_rows(large: Large, rounds: int) -> list[Row]:
     with_them, without, renamed, linked = interleaved(rounds, keep, lambda: _clean_up(large)[0], rename, link)
     shutil.rmtree(kept)
     return [
-        more(f"{_WHAT}, {_LESS}; `ls-files --directory`, and renames", with_them, without, renamed, at_most=3),
-        more(f"{_WHAT}, {_LESS}; an `os.link` loop", with_them, without, linked, at_most=0.5),
+        more(f"{_WHAT}; `ls-files --directory`, renames", with_them, without, renamed, at_most=3),
+        more(f"{_WHAT}; an `os.link` loop", with_them, without, linked, at_most=0.5),
     ]
 
 
 def across_rows(large: Large, rounds: int) -> list[Row]:
     """The row for a worktree on another file system than its repository, where what is kept is copied."""
-    what = f"{_WHAT} across file systems, {_LESS}; a `copy_file_range` loop"
+    what = f"{_WHAT} across file systems; a copying loop"
     if large.place.stat().st_dev == large.launch.stat().st_dev:
         return [Row(what, "not measured: TMPDIR is on the same file system")]
     kept, copied = large.place / "kept", large.launch.with_name("copied")

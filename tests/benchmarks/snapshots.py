@@ -36,12 +36,7 @@ def _row(large: Large, rounds: int, changed: int) -> Row:
     with Worktree(checkout, launch.directory):
         age(checkout.path)
         ours, bare = interleaved(rounds, take, take_bare)
-    return ratio(
-        f"snapshot of {changed:,} changed of {FILES:,} files; `add`, `write-tree`, `commit-tree`",
-        ours,
-        bare,
-        at_most=1.3,
-    )
+    return ratio(f"snapshot of {FILES:,} files, {changed:,} changed", ours, bare, at_most=1.3)
 
 
 def _take(checkout: Checkout, state: State) -> None:

@@ -174,7 +174,10 @@ def test_where_nothing_is_kept_of_any_run_the_list_is_what_is_left(world: World)
 def test_outside_of_a_clone_nothing_is_begun(tmp_path: Path) -> None:
     result = nightkeep("rescue", "list", cwd=tmp_path)
     assert (result.status, result.stdout) == (2, ""), result
-    assert "is not a checkout of a git repository" in result.stderr
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"nightkeep: {tmp_path} is not a checkout of a git repository: fatal: ")
+    assert line.endswith("; run this in the clone that the runs were started from")
+    assert "Stopping at" not in line
 
 
 # Bringing it back

@@ -63,7 +63,6 @@ def test_a_branch_to_go_on_from_that_is_checked_out_elsewhere_is_told_with_the_p
     assert f"'issue-1' is already checked out at '{theirs}'" in result.stderr
 
 
-@pytest.mark.xfail(reason="git finds it once the issue is labelled, and a note is written")
 def test_a_branch_to_go_on_from_that_is_checked_out_elsewhere_is_told_before_anything_begins(stage: Stage) -> None:
     continued_elsewhere(stage)
     before = stage.everything()
@@ -71,15 +70,6 @@ def test_a_branch_to_go_on_from_that_is_checked_out_elsewhere_is_told_before_any
     assert (result.status, stage.everything()) == (2, before), result
 
 
-def test_a_branch_below_the_name_of_ours_is_told(stage: Stage) -> None:
-    stage.issue()
-    git(stage.clone, "branch", "issue-1/part")
-    result = run(stage)
-    assert (result.status != 0, begun(stage)) == (True, False), result
-    assert "'refs/heads/issue-1/part' exists" in result.stderr
-
-
-@pytest.mark.xfail(reason="git finds it once the issue is labelled, or after the whole session")
 @pytest.mark.parametrize("where", ["here", "on origin"])
 def test_a_branch_below_the_name_of_ours_is_told_before_anything_begins(stage: Stage, where: str) -> None:
     stage.issue()
@@ -93,7 +83,6 @@ def test_a_branch_below_the_name_of_ours_is_told_before_anything_begins(stage: S
     assert (result.status, begun(stage), stage.everything()) == (2, False, before), result
 
 
-@pytest.mark.xfail(reason="the place is taken for a free one, so that no Run can begin")
 def test_a_place_whose_worktree_is_missing_is_in_no_runs_way(stage: Stage) -> None:
     stage.issue()
     theirs = stage.clone.with_name("widget-issue-1")
@@ -103,7 +92,6 @@ def test_a_place_whose_worktree_is_missing_is_in_no_runs_way(stage: Stage) -> No
     assert str(theirs) in git(stage.clone, "worktree", "list", "--porcelain")
 
 
-@pytest.mark.xfail(reason="the branch stays, and what is said to do about it does not work")
 def test_an_agent_that_deletes_its_own_directory_is_in_no_later_runs_way(stage: Stage) -> None:
     stage.issue()
     result = run(stage, 'rm -rf "$PWD"; exit 3')

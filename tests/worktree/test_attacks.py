@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.worktree.runs import admin_of, create, gone, kept, origin_has, reasons, rescue_ref, stored
+from tests.worktree.runs import (
+    admin_of,
+    create,
+    gone,
+    kept,
+    kept_locally,
+    origin_has,
+    reasons,
+    rescue_ref,
+    store_of,
+    stored,
+)
 from tests.world import World, commit, git
 from worktree import BranchTakenError, Interruption, Launch, PreservationError, Preserved, Worktree, WorktreeError
 
@@ -264,3 +275,67 @@ def test_a_branch_of_origins_that_is_not_here_hinders_nobody(world: World, tmp_p
         git(tmp_path / "other", "push", "-q", "origin", "HEAD:refs/heads/elsewhere")
         wt.push()
     assert gone(wt, world)
+
+
+# What only the worktree's own git directory, or a ref that moves, still names
+
+
+def test_a_commit_that_only_a_mirror_of_origin_names_is_kept(world: World) -> None:
+    with create(world) as wt:
+        git(wt.path, "checkout", "-q", "--detach")
+        (wt.path / "n.txt").write_text("elsewhere\n")
+        made = commit(wt.path, "elsewhere")
+        git(wt.path, "update-ref", "refs/remotes/origin/main", made)
+        git(wt.path, "checkout", "-q", "issue-7")
+    assert kept_locally(world, "elsewhere\n")
+    assert wt.ending.preserved is Preserved.MACHINE
+
+
+def test_a_commit_on_a_persons_branch_is_kept_and_named(world: World) -> None:
+    git(world.launch, "branch", "draft")
+    with create(world) as wt:
+        git(wt.path, "checkout", "-q", "draft")
+        (wt.path / "n.txt").write_text("on draft\n")
+        commit(wt.path, "on draft")
+        git(wt.path, "checkout", "-q", "issue-7")
+    assert kept_locally(world, "on draft\n")
+    assert any("/made at " in where for _, where in wt.ending.places)
+
+
+def test_what_was_put_into_gits_own_directory_is_kept(world: World) -> None:
+    with create(world) as wt:
+        (admin_of(wt) / "PLAN.md").write_text("plan\n")
+        (wt.path / "n.txt").write_text("wip\n")
+        git(wt.path, "add", "n.txt")
+        made = git(wt.path, "commit-tree", git(wt.path, "write-tree"), "-p", "HEAD", "-m", "wip")
+        git(wt.path, "rm", "-q", "--force", "n.txt")
+        git(wt.path, "update-ref", "WIP", made)
+    assert gone(wt, world)
+    assert (store_of(world, wt) / "admin" / "PLAN.md").read_text() == "plan\n"
+    assert kept_locally(world, "wip\n")
+
+
+def test_another_worktree_inside_keeps_it_whatever_its_path_is_like(world: World) -> None:
+    with create(world) as wt:
+        git(wt.path, "worktree", "add", "-q", "--detach", "scratch/two  blanks")
+    assert kept(wt, world)
+
+
+def test_configuration_that_the_agent_changed_is_named(world: World) -> None:
+    with create(world) as wt:
+        git(wt.path, "config", "core.hooksPath", "/elsewhere")
+        git(wt.path, "config", "branch.issue-7.merge", "refs/heads/issue-7")
+    assert ("configuration changed", "core.hookspath; see git config --list --show-origin") in wt.ending.places
+
+
+def test_a_path_that_somebody_made_again_is_not_said_to_be_the_worktree(world: World) -> None:
+    with create(world) as wt:
+        aside = f"{wt.path}.removing"
+        script = f"until [ -e {aside} ]; do :; done; mkdir -p {wt.path}/logs; exec sleep 60"
+        process = subprocess.Popen(["sh", "-c", script], cwd=wt.path)
+    process.kill()
+    process.wait()
+    assert wt.ending.kept
+    assert (Path(aside) / "a.txt").exists()
+    assert ("worktree", aside) in wt.ending.places
+    assert aside in wt.ending.why

@@ -31,6 +31,7 @@ from tests.worktree.runs import (
 )
 from tests.world import World, commit, git, make_world
 from worktree import Limits, Preserved, Worktree
+from worktree.proof import REPOSITORY
 
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
 
@@ -302,8 +303,8 @@ _UNLISTED = "git does not list it, or it appeared or changed at the last moment"
         (_executable, "a.txt", _CHANGED),
         (_fifo, "pipe", _UNLISTED),
         (_fifo_deep, "deep", _UNLISTED),
-        (_nested_repository, "app", "untracked"),
-        (_pushed_gitlink, "app", _UNLISTED),
+        (_nested_repository, "app", f"untracked, {REPOSITORY}"),
+        (_pushed_gitlink, "app", "a submodule, whose work no commit here carries"),
         (_hidden_git_directory, "deep", _UNLISTED),
     ],
     ids=_named,
@@ -456,21 +457,6 @@ def test_edits_that_are_easily_overlooked_are_on_origin(
     assert git(world.origin, "ls-tree", "issue-7", "a.txt").startswith(mode)
 
 
-@pytest.mark.parametrize("signed", ["CACHEDIR.TAG", "pyvenv.cfg", "package.json", "bytecode"])
-def test_caches_that_prove_themselves_go_with_the_worktree(world: World, signed: str) -> None:
-    (world.launch / ".gitignore").write_text("node_modules/\n__pycache__/\ncache/\n")
-    (world.launch / "package.json").write_text("{}\n")
-    commit(world.launch, "ignore")
-    git(world.launch, "push", "-q", "origin", "main")
-    name = {"package.json": "node_modules", "bytecode": "__pycache__"}.get(signed, "cache")
-    with create(world) as wt:
-        (wt.path / name).mkdir()
-        (wt.path / name / "x.pyc").write_text("x")
-        if name == "cache":
-            (wt.path / name / signed).write_text(_TAG)
-    assert gone(wt, world)
-
-
 def test_a_fake_cache_tag_proves_nothing(world: World) -> None:
     with create(world) as wt:
         (wt.path / "scratch").mkdir()
@@ -496,39 +482,38 @@ def test_what_makes_a_directory_a_cache_may_be_listed_before_it(world_in_memory:
     commit(world.launch, "package")
     git(world.launch, "push", "-q", "origin", "main")
     with create(world) as wt:
-        (wt.path / "node_modules").mkdir()
-        (wt.path / "node_modules" / "x.js").write_text("x")
+        (wt.path / "node_modules" / "x").mkdir(parents=True)
+        (wt.path / "node_modules" / "x" / "package.json").write_text("{}\n")
         (wt.path / "new.json").write_text("{}\n")
         (wt.path / "new.json").rename(wt.path / "package.json")
     assert gone(wt, world)
     assert not store_of(world, wt).exists()
 
 
-def test_what_is_the_same_in_the_launch_directory_goes_and_the_rest_stays(world: World) -> None:
-    for top in (world.launch, world.launch.with_name("other")):
-        (top / "scratch" / "deep").mkdir(parents=True)
-        (top / "scratch" / "deep" / "same").write_text("same\n")
-        (top / "scratch" / "link").symlink_to("deep")
-        for name in ("edited", "executable", "secret.env"):
-            (top / "scratch" / name).write_text("a person's\n")
+def test_what_was_copied_in_goes_and_what_was_changed_of_it_stays(world: World) -> None:
+    (world.launch / ".worktreeinclude").write_text("scratch/\n")
+    (world.launch / "scratch" / "deep").mkdir(parents=True)
+    (world.launch / "scratch" / "deep" / "same").write_text("same\n")
+    (world.launch / "scratch" / "link").symlink_to("deep")
+    for name in ("edited", "executable"):
+        (world.launch / "scratch" / name).write_text("a person's\n")
     with create(world) as wt:
-        world.launch.with_name("other").joinpath("scratch").rename(wt.path / "scratch")
         (wt.path / "scratch" / "edited").write_text("an agent's\n")
         (wt.path / "scratch" / "executable").chmod(0o755)
         (wt.path / "scratch" / "new").write_text("new\n")
-        (wt.path / "secret.env").symlink_to("scratch/secret.env")
-        before = contents(wt.path, "scratch", "secret.env")
+        before = contents(wt.path, "scratch")
     assert gone(wt, world)
-    left = ["scratch", "scratch/edited", "scratch/executable", "scratch/new", "secret.env"]
+    left = ["scratch", "scratch/edited", "scratch/executable", "scratch/new"]
     assert contents(stored(world, wt)) == {name: before[name] for name in left}
     assert (world.launch / "scratch" / "deep" / "same").read_text() == "same\n"
     assert (world.launch / "scratch" / "link").readlink() == Path("deep")
 
 
-def test_only_copies_of_what_the_launch_directory_has_leave_no_trace(world: World) -> None:
+def test_only_what_was_copied_in_leaves_no_trace(world: World) -> None:
+    (world.launch / ".worktreeinclude").write_text("*.env\n")
     (world.launch / "secret.env").write_text("k\n")
     with create(world) as wt:
-        (wt.path / "secret.env").write_text("k\n")
+        assert (wt.path / "secret.env").read_text() == "k\n"
     assert gone(wt, world)
     assert not store_of(world, wt).exists()
     assert (wt.ending.places, wt.ending.preserved) == ((), Preserved.NOTHING_MADE)

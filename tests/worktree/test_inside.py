@@ -60,7 +60,6 @@ def test_a_repository_in_a_worktree_is_kept_whole_and_told_of(
     assert where.startswith(f"{top} (")
 
 
-@pytest.mark.xfail(reason="git stages a repository with a commit as a pointer, and that is pushed")
 @pytest.mark.parametrize("fails", [False, True], ids=["ended", "failed"])
 def test_a_repository_does_not_come_to_origin_as_a_mere_pointer(world: World, *, fails: bool) -> None:
     with create(world) as wt:
@@ -75,7 +74,6 @@ def test_a_repository_does_not_come_to_origin_as_a_mere_pointer(world: World, *,
     assert "commit app" not in git(world.origin, "ls-tree", "-r", "--format=%(objecttype) %(path)", "issue-7")
 
 
-@pytest.mark.xfail(reason="it is only said that git does not list it, or that it is untracked")
 @pytest.mark.parametrize("fails", [False, True], ids=["ended", "failed"])
 def test_a_repository_is_told_of_as_one(world: World, *, fails: bool) -> None:
     with create(world) as wt:
@@ -103,7 +101,6 @@ def test_another_worktree_inside_makes_ours_stay_and_is_named(world: World) -> N
     assert (wt.path / "inner" / "a.txt").read_text() == "inner\n"
 
 
-@pytest.mark.xfail(reason="git stages it as a pointer, and that is pushed")
 def test_another_worktree_inside_is_not_staged(world: World) -> None:
     _with_another_inside(world)
     assert names_on_origin(world, "issue-7") == {".gitignore", "a.txt", "b.txt", "n.txt"}
@@ -177,7 +174,6 @@ def test_a_file_in_a_submodule_is_kept_with_it(
     assert contents(stored(world, wt)) == before
 
 
-@pytest.mark.xfail(reason="it is only said that git does not list it")
 def test_what_is_kept_of_a_submodule_is_told_not_to_be_in_the_commit(with_library: World) -> None:
     with create(with_library) as wt:
         _use(wt, _commits)

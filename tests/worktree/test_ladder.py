@@ -187,7 +187,7 @@ def test_a_bundle_can_be_fetched_from_by_anybody_who_has_what_origin_has(world: 
     git(tmp_path, "clone", "-q", str(world.origin), "anybody")
     anybody = tmp_path / "anybody"
     git(anybody, "fetch", "-q", str(store_of(world, wt) / "work.bundle"), "+refs/*:refs/bundled/*")
-    assert git(anybody, "for-each-ref", "--format=%(objectname)", "refs/bundled") == work
+    assert work in git(anybody, "for-each-ref", "--format=%(objectname)", "refs/bundled").split()
     assert git(anybody, "show", f"{work}:n.txt", f"{work}:b.txt") == "committed\nedited"
     assert store_of(world, wt).stat().st_mode & 0o077 == 0
 
@@ -252,6 +252,5 @@ def test_each_bundle_of_a_run_is_shown(world: World) -> None:
     (found,) = read_rescued(launch_of(world))
     store = store_of(world, wt)
     assert found.bundles == (store / "work.bundle", store / "work-2.bundle")
-    assert [way.where for way in ways_back(launch_of(world).git, found) if way.what == "bundle"] == [
-        str(bundle) for bundle in found.bundles
-    ]
+    shown = {way.where for way in ways_back(launch_of(world).git, found) if way.what == "bundle"}
+    assert shown == {str(bundle) for bundle in found.bundles}

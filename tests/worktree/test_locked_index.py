@@ -78,7 +78,6 @@ def test_a_commit_that_waits_in_an_editor_is_not_disturbed_and_the_work_is_on_or
     assert kept(wt, world)
 
 
-@pytest.mark.xfail(reason="only git's own words are told, which name nobody")
 def test_whoever_holds_the_lock_is_named(world: World) -> None:
     with create(world) as wt:
         (wt.path / "a.txt").write_text("edited\n")

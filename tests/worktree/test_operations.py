@@ -104,9 +104,9 @@ def test_a_failing_abort_with_origin_away_names_the_local_snapshot(world: World)
         with pytest.raises(PreservationError, match="git merge --abort failed"):
             wt.preserve_failed_run("main", "x")
     refs = git(world.launch, "for-each-ref", "--format=%(refname)", "refs/nightkeep/rescue").split()
-    assert refs
-    assert any(refs[0] in where for what, where in wt.ending.places if what == "snapshot")
-    assert git(world.launch, "show", f"{refs[0]}:a.txt") == "resolved"
+    (snapshot,) = (ref for ref in refs if ref.endswith("/snapshot"))
+    assert any(snapshot in where for what, where in wt.ending.places if what == "snapshot")
+    assert git(world.launch, "show", f"{snapshot}:a.txt") == "resolved"
 
 
 def test_a_rebase_with_autostash_keeps_the_stashed_edits(world: World) -> None:

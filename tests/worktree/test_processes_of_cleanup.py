@@ -43,16 +43,6 @@ def _write(top: Path, number: int, text: str = "text\n") -> None:
         path.write_bytes(text.encode())
 
 
-def _changed(wt: Worktree, number: int) -> None:
-    _write(wt.path, number, "changed\n")
-
-
-def _pushed(wt: Worktree, number: int) -> None:
-    _write(wt.path, number, "changed\n")
-    wt.settle("Change files")
-    wt.push()
-
-
 def _preserved(wt: Worktree, number: int) -> None:
     _write(wt.path, number, "changed\n")
     wt.preserve_failed_run("main", "agent exited 3")
@@ -66,11 +56,10 @@ def _converted(wt: Worktree, number: int) -> None:
     wt.push()
 
 
-def _untracked(wt: Worktree, number: int) -> None:
+def _left(wt: Worktree, number: int) -> None:
+    """Changed, untracked and ignored files."""
+    _write(wt.path, number, "changed\n")
     _write(wt.path / "new", number)
-
-
-def _ignored(wt: Worktree, number: int) -> None:
     _write(wt.path / "scratch", number)
     for at in range(number):
         (wt.path / str(at % 20) / "secret.env").write_text(f"{at}\n")
@@ -87,7 +76,7 @@ def _submodule(wt: Worktree, number: int) -> None:
     _write(wt.path / "lib", number, "changed\n")
 
 
-@pytest.mark.parametrize("leave", [_changed, _pushed, _preserved, _converted, _untracked, _ignored, _submodule])
+@pytest.mark.parametrize("leave", [_left, _preserved, _converted, _submodule])
 def test_clean_up_starts_as_many_processes_for_many_files_as_for_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leave: Callable[[Worktree, int], None]
 ) -> None:

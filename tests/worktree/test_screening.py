@@ -3,8 +3,10 @@
 import base64
 import json
 import os
+import signal
 import subprocess
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,8 +18,9 @@ from tests.worktree.runs import create, gone, names_on_origin, origin_has, reaso
 from tests.world import World, commit, git
 from worktree.errors import GitError
 from worktree.git import Git, Limits
+from worktree.interruption import Interruption
 from worktree.redaction import Redactor
-from worktree.scanner import KNOWN, Scanner, _expression, _rules
+from worktree.scanner import KNOWN, NOT_IN_TIME, Scanner, _expression, _rules
 from worktree.screening import TOO_LARGE, screen_commits, screen_files, shown
 
 SECRET = 'p&ss "wörd"/+1'
@@ -291,6 +294,85 @@ def test_a_large_file_is_screened_to_its_end_and_a_larger_one_is_said_to_be(tmp_
 def test_a_file_of_countless_look_alikes_is_taken_for_a_secret(tmp_path: Path) -> None:
     few, many = (put(tmp_path, f"{n}.txt", ("gh" + "p_" + "x" * 36 + "\n") * n) for n in (1000, 100_001))
     assert screened(tmp_path, [few, many], Redactor()) == {many: "github-pat"}
+
+
+def look_alikes(count: int) -> str:
+    """Return keys that are examples, each another: it takes more than a tenth of a millisecond to tell one of them."""
+    numbers = (f"{(number + 1) * 123456787 % 10**9:09}" for number in range(count))
+    words = ("".join("QZTUYKRHGJ"[int(digit)] for digit in number) for number in numbers)
+    return "".join(f"key = 'AK{'IA'}{word}EXAMPLE'\n" for word in words)
+
+
+def seconds_of(scan: Callable[[], object]) -> float:
+    """Return for how long this process itself is at work."""
+    start = time.process_time()
+    scan()
+    return time.process_time() - start
+
+
+def test_a_look_alike_that_is_repeated_is_judged_once() -> None:
+    scanner = Scanner(Redactor())
+    once, often = look_alikes(20_000).encode(), look_alikes(1).encode() * 20_000
+    assert scanner.rule_for(often) is None
+    assert seconds_of(lambda: scanner.rule_for(often)) < seconds_of(lambda: scanner.rule_for(once)) / 2
+
+
+def test_a_look_alike_is_excused_by_its_own_line_alone(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.py", f"a = '{GITHUB}'  # gitleaks:allow\nb = '{GITHUB}'\n")
+    assert screened(tmp_path, [path], Redactor()) == {path: "github-pat"}
+
+
+def test_what_is_not_screened_in_time_is_held_back(world: World) -> None:
+    slow = put(world.launch, "slow.txt", look_alikes(90_000))
+    first, after = (put(world.launch, name, content) for name, content in (("first", GITHUB), ("zz", "nothing")))
+    here = Git(directory=world.launch)
+    found: dict[str, str] = {}
+    paths = [first, slow, after, "missing"]
+    assert seconds_of(lambda: found.update(screen_files(here, world.launch, paths, limit=0.5))) < 3
+    assert found == {first: "github-pat", slow: NOT_IN_TIME, after: NOT_IN_TIME}
+    found.clear()
+    head = commit(world.launch, "work")
+    assert seconds_of(lambda: found.update(screen_commits(here, [head], ["origin/main"], limit=0.5))) < 3
+    assert found == {first: "github-pat", slow: NOT_IN_TIME, after: NOT_IN_TIME}
+
+
+def test_however_late_it_is_names_are_screened(world: World) -> None:
+    head = commit_file(world, f"key-{GITHUB}.txt", "nothing")
+    found = screen_commits(Git(directory=world.launch), [head], ["origin/main"], limit=0)
+    assert found == {"***": NOT_IN_TIME, f"message of {head}": NOT_IN_TIME}
+
+
+def test_an_interruption_shortens_the_time(tmp_path: Path) -> None:
+    paths = [put(tmp_path, f"{number}.txt", look_alikes(90_000)) for number in range(4)]
+    interruption = Interruption()
+    interruption.record(signal.SIGTERM)
+    here = Git(directory=tmp_path, interruption=interruption).completing()
+    found = screen_files(here, tmp_path, paths, limit=1000)
+    assert found[paths[-1]] == NOT_IN_TIME
+
+
+def test_of_known_values_alone_it_can_be_asked(world: World) -> None:
+    put(world.launch, "a.txt", f"old {SECRET}")
+    before = commit(world.launch, "old")
+    paths = [
+        put(world.launch, name, content)
+        for name, content in (("a.txt", SECRET), ("token", GITHUB), ("large", "x" * 5001), (GITHUB, ""), ("b.p12", ""))
+    ]
+    named = put(world.launch, quote(SECRET, safe=""), "nothing")
+    small = Git(directory=world.launch, redact=REDACT, limits=Limits(file=5000))
+    found = screen_files(small, world.launch, [*paths, named], before, known_only=True)
+    assert found == {"a.txt": KNOWN, "large": TOO_LARGE, named: KNOWN}
+    nothing_known = Git(directory=world.launch)
+    assert screen_files(nothing_known, world.launch, [*paths, named], known_only=True) == {}
+
+
+def test_many_paths_are_shown_at_once() -> None:
+    gitlab = "gl" + "pat-" + LETTERS[:20]
+    redact = Redactor(["top-half/lower-half", *(f"value-number-{number}" for number in range(100))])
+    asked = ["src/top-half/lower-half", f"dir/{gitlab}/a.py", f"dir/{gitlab}.txt", "dir/ordinary name.py"] * 2500
+    answers: list[str] = []
+    assert seconds_of(lambda: answers.extend(shown(path, redact) for path in asked)) < 10
+    assert answers == ["***", "dir/***/a.py", "dir/***", "dir/ordinary name.py"] * 2500
 
 
 def test_every_rule_of_the_scanner_is_understood() -> None:
