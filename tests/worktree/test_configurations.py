@@ -107,7 +107,7 @@ def test_odd_names_are_preserved_or_named(world: World, limit: int) -> None:
         wt.preserve_failed_run("main", "x")
     if limit == 4:
         assert sorted(place for what, place in wt.ending.places if what == "left out of the commit") == sorted(
-            f"{wt.path}/{name}: too large to be screened" for name in ODD_NAMES
+            f"{name}: too large to be screened" for name in ODD_NAMES
         )
         assert contents(stored(world, wt)) == before
         assert gone(wt, world)

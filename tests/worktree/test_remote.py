@@ -107,8 +107,8 @@ def _away(world: World) -> None:
     ("trouble", "kind", "words"),
     [
         (_somebody_else, RefusalKind.NON_FAST_FORWARD, "fetch first"),
-        (_hook_refuses, RefusalKind.UNKNOWN, "no; pre-receive hook declined"),
-        (_update_hook_refuses, RefusalKind.UNKNOWN, "hook declined to update refs/heads/issue-7; hook declined"),
+        (_hook_refuses, RefusalKind.UNKNOWN, "no (pre-receive hook declined)"),
+        (_update_hook_refuses, RefusalKind.UNKNOWN, "hook declined to update refs/heads/issue-7 (hook declined)"),
         (_name_in_the_way, RefusalKind.UNKNOWN, "cannot lock ref 'refs/heads/issue-7': 'refs/heads/issue-7/part' ex"),
         (_away, RefusalKind.UNKNOWN, "'{origin}' does not appear to be a git repository; Could not read from remote"),
     ],
@@ -125,7 +125,7 @@ def test_a_refused_push_changes_nothing_on_origin(
             wt.push()
     assert caught.value.refusal.kind is kind
     assert caught.value.refusal.words.startswith(words.format(origin=world.origin))
-    assert str(caught.value) == f"origin did not take {_BRANCH}: {kind}: {caught.value.refusal.words}"
+    assert str(caught.value) == f"origin did not take {_BRANCH}: {caught.value.refusal}"
     assert "git push" in " ".join(caught.value.argv), "what git said is in the fields"
     assert kept_locally(world, "edited\n")
     assert (origin_refs(world) if world.origin.exists() else "") == before

@@ -30,7 +30,7 @@ def test_a_file_with_a_token_is_left_out_of_the_marker_and_stays_here(world: Wor
     assert world.origin_file("issue-7", "a.txt") == "a"
     assert not origin_has(world, TOKEN)
     for name in ("settings.py", "a.txt"):
-        assert ("left out of the commit", f"{wt.path}/{name}: github-pat") in wt.ending.places
+        assert ("left out of the commit", f"{name}: github-pat") in wt.ending.places
         assert (stored(world, wt) / name).read_text() == TOKEN
     assert reasons(world, wt).keys() == {"settings.py", "a.txt"}
     assert wt.ending.preserved is Preserved.MACHINE
@@ -111,7 +111,7 @@ def test_a_snapshot_whose_index_holds_a_secret_stays_here(world: World) -> None:
     assert not origin_has(world, TOKEN)
     assert not world.snapshot_refs()
     assert kept_locally(world, TOKEN)
-    said = f"{ref}, because of what looks like a secret in settings.py (github-pat)"
+    said = f"{ref}, because of settings.py (github-pat)"
     assert ("not pushed", said) in wt.ending.places
     assert (
         "snapshot",
@@ -132,7 +132,7 @@ def test_commits_left_behind_that_hold_a_secret_stay_here(world: World) -> None:
     assert not origin_has(world, TOKEN)
     assert local_rescue_refs(world) == [rescue_ref(wt, "made")]
     assert kept_locally(world, TOKEN)
-    said = f"{rescue_ref(wt, 'made')}, because of what looks like a secret in settings.py (github-pat)"
+    said = f"{rescue_ref(wt, 'made')}, because of settings.py (github-pat)"
     assert ("not pushed", said) in wt.ending.places
 
 
