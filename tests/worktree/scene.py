@@ -125,9 +125,15 @@ class Scene:
         git(self.top, *arguments, check=False)
 
     def write(self, path: str, what: str) -> str:
-        """Write a new mark to a file and return it."""
+        """Write a new mark to a file and return it.
+
+        Where an earlier deed made a link of the file's directory, that goes first: who writes through a link harms
+        others by themselves.
+        """
         mark = self.marks.new(what)
         file = self.top / path
+        if file.parent.is_symlink():
+            file.parent.unlink()
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{mark}\n")
         return mark
