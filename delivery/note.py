@@ -12,8 +12,15 @@ from worktree import Preserved
 _NOTE_LIMIT = 60_000  # characters; GitHub takes 65,536, and redaction may lengthen a little what is short
 _LOG_LINES = 60
 _MOST_LINES = 12  # of places, and of what went wrong besides
+_MEANING = {
+    "failure marker": "failure marker: the branch, uncommitted work included",
+    "snapshot": "snapshot of the files",
+    "head": "head: the commits at HEAD, uncommitted work included",
+    "made": "made: commits and stash entries that are on no branch of origin",
+    "bundle": "bundle of the commits that origin refused",
+}
 # What a later Run goes on from, or takes the place of.
-_ON_BRANCH = ("| `failure marker`", "| `Issue branch`", "| `session output`")
+_ON_BRANCH = ("| `failure marker", "| `Issue branch", "| `session output")
 _COMMAND_CHARACTERS = 10_000
 
 
@@ -97,6 +104,8 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
         case Preserved.ORIGIN:
             marker = f"; the last commit of {_code(outcome.branch, room)} holds what was uncommitted, if anything was"
             return "everything is on origin" + (marker if f"refs/heads/{outcome.branch}" in outcome.refs else "")
+        case Preserved.MACHINE if outcome.refs and outcome.retained is None:
+            return "the work is on origin; some files are only on the machine that ran it, see below"
         case Preserved.MACHINE:
             return "something is kept only on the machine that ran it, see below"
         case Preserved.NOTHING_MADE:
@@ -104,7 +113,8 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
 
 
 def _places(outcome: Outcome, room: _Room) -> str:
-    rows = [f"| {_cell(what, room)} | {_cell(where, room)} |" for what, where in outcome.places[:_MOST_LINES]]
+    places = [(_MEANING.get(what, what), where) for what, where in outcome.places[:_MOST_LINES]]
+    rows = [f"| {_cell(what, room)} | {_cell(where, room)} |" for what, where in places]
     if len(outcome.places) > _MOST_LINES:
         rows.append(f"| and {len(outcome.places) - _MOST_LINES} more | see the output of the run |")
     return "\n".join(["| what | where |", "| --- | --- |", *rows]) if rows else ""

@@ -13,16 +13,19 @@ _PIECE = 1 << 20
 _AT_ONCE = 32 << 20  # bytes of files that one git is asked for
 
 
-def unfaithful(git: Git, top: Path, before: str, after: str, touched: Collection[str]) -> list[str]:
+def unfaithful(
+    git: Git, top: Path, before: str, after: str, touched: Collection[str], *, rules_stay: bool
+) -> list[str]:
     """Return the files, of those that differ between two commits or were `touched`, that `after` does not give back.
 
-    What git stores as it stands in the file needs no more than a look; what it converted is asked back from git.
+    What git stores as it stands in the file needs no more than a look; what it converted is asked back from git, where
+    the rules by which it converts are those that others will have (`rules_stay`).
     """
     blobs = _changed_blobs(git, before, after)
     if not blobs.keys() >= set(touched):
         blobs |= _blobs(git, after, set(touched))
     odd = {path: oid for path, oid in blobs.items() if blob_id(f"{top}/{path}", oid) not in (oid, None)}
-    return sorted(odd.keys() - _given_back(git, top, odd))
+    return sorted(odd.keys() - (_given_back(git, top, odd) if rules_stay else set()))
 
 
 def _changed_blobs(git: Git, before: str, after: str) -> dict[str, str]:

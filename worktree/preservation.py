@@ -46,7 +46,8 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
         _publish_kept(checkout)
         return
     climbed = climb(checkout, commit, refused)
-    if choose_rung(refused) is Rung.RESCUE_REF:
+    # Where the rescue ref was refused as well, the rest is not tried.
+    if choose_rung(refused) is Rung.RESCUE_REF and commit not in checkout.ledger.local.values():
         with suppress(WorktreeError, OSError):
             _publish_kept(checkout)
     raise climbed from refused

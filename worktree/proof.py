@@ -13,6 +13,7 @@ from worktree.index import Entry, UnreadIndexError, read_index
 from worktree.snapshot import Snapshot
 from worktree.state import Status, read_status
 
+_CONVERTING = ("core.autocrlf", "core.eol", "core.attributesfile", "filter.")
 _NANO = 1_000_000_000
 _GITLINK = 0o160000
 UNTRACKED = "untracked"
@@ -105,8 +106,18 @@ def _compare(checkout: Checkout, private: Git, snapshot: Snapshot) -> tuple[set[
 def _given_back(checkout: Checkout, entries: Mapping[str, Entry], commit: str) -> dict[str, Entry]:
     """Return those of the entries of files whose very bytes git makes of what `commit` has."""
     touched = [path for path, entry in entries.items() if _touched(entry, checkout.acquired)]
-    odd = set(unfaithful(checkout.git, checkout.path, checkout.record.pinned, commit, touched))
+    stay = _rules_stay(checkout)
+    odd = set(unfaithful(checkout.git, checkout.path, checkout.record.pinned, commit, touched, rules_stay=stay))
     return {path: entry for path, entry in entries.items() if path not in odd}
+
+
+def _rules_stay(checkout: Checkout) -> bool:
+    """Whether git converts as it did before the run: not by what an agent set up, or what goes with the worktree."""
+    if any(key.startswith(_CONVERTING) for key in checkout.ledger.reconfigured):
+        return False
+    attributes = checkout.remote.common / "info" / "attributes"
+    changed = attributes.exists() and attributes.lstat().st_ctime_ns > checkout.acquired
+    return not changed and not (checkout.admin / "config.worktree").exists()
 
 
 def _touched(entry: Entry, acquired: int) -> bool:

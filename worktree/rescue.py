@@ -8,7 +8,7 @@ from worktree.errors import PrivateWorkError
 from worktree.made import named_commits, stashed, tips
 from worktree.record import read_records
 from worktree.remote import ABSENT, RefUpdate
-from worktree.screening import screen_commits, shown
+from worktree.screening import explained, screen_commits, shown
 from worktree.snapshot import commit_tree, take_snapshot
 from worktree.state import State
 
@@ -37,7 +37,7 @@ def name_left(checkout: Checkout, left: Mapping[str, str]) -> None:
     """Name the paths that a commit of ours left out, each with why."""
     known = set(checkout.ledger.places)
     for path, why in left.items():
-        place = ("left out of the commit", f"{shown(path, checkout.git.redact)}: {why}")
+        place = ("left out of the commit", f"{shown(path, checkout.git.redact)}: {explained(why)}")
         if place not in known:
             checkout.ledger.places.append(place)
 

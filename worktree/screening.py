@@ -50,6 +50,11 @@ def screen_files(
     return {path: rule for path, rule in rules.items() if rule}
 
 
+def explained(why: str) -> str:
+    """Return why something was held back in words; a rule of the scanner goes by its name, which has no blank."""
+    return why if " " in why else f"looks like a secret ({why})"
+
+
 def shown(path: str, redact: Redactor) -> str:
     """Return `path` as it may be published: each part of it that holds a secret is masked."""
     return Scanner(redact).shown(path)

@@ -339,3 +339,19 @@ def test_a_path_that_somebody_made_again_is_not_said_to_be_the_worktree(world: W
     assert (Path(aside) / "a.txt").exists()
     assert ("worktree", aside) in wt.ending.places
     assert aside in wt.ending.why
+
+
+@pytest.mark.parametrize("where", ["worktree", "clone", "attributes"])
+def test_bytes_that_only_an_agents_own_rules_give_back_are_kept(world: World, where: str) -> None:
+    with create(world) as wt:
+        if where == "attributes":
+            (world.launch / ".git" / "info").mkdir(exist_ok=True)
+            (world.launch / ".git" / "info" / "attributes").write_text("*.txt text eol=crlf\n")
+        else:
+            git(wt.path, "config", "extensions.worktreeConfig", "true")
+            git(wt.path, "config", f"--{'worktree' if where == 'worktree' else 'local'}", "core.autocrlf", "true")
+        (wt.path / "n.txt").write_bytes(b"one\r\ntwo\r\n")
+        git(wt.path, "add", "n.txt")
+        commit(wt.path, "n")
+        wt.push()
+    assert (stored(world, wt) / "n.txt").read_bytes() == b"one\r\ntwo\r\n"

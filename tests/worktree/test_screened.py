@@ -30,7 +30,7 @@ def test_a_file_with_a_token_is_left_out_of_the_marker_and_stays_here(world: Wor
     assert world.origin_file("issue-7", "a.txt") == "a"
     assert not origin_has(world, TOKEN)
     for name in ("settings.py", "a.txt"):
-        assert ("left out of the commit", f"{name}: github-pat") in wt.ending.places
+        assert ("left out of the commit", f"{name}: looks like a secret (github-pat)") in wt.ending.places
         assert (stored(world, wt) / name).read_text() == TOKEN
     assert reasons(world, wt).keys() == {"settings.py", "a.txt"}
     assert wt.ending.preserved is Preserved.MACHINE

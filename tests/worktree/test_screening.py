@@ -261,7 +261,7 @@ def test_a_failed_run_pushes_edits_beside_an_old_token_and_not_a_new_one(world: 
     assert copied not in names_on_origin(world, "issue-7")
     assert reasons(world, wt).keys() == {added, copied}
     for path, rule in ((added, "aws-access-token"), (copied, "github-pat")):
-        assert ("left out of the commit", f"{path}: {rule}") in wt.ending.places
+        assert ("left out of the commit", f"{path}: looks like a secret ({rule})") in wt.ending.places
         assert not origin_has(world, (stored(world, wt) / path).read_bytes())
 
 
