@@ -7,7 +7,7 @@ from pathlib import Path
 
 from delivery.errors import PreflightError
 from delivery.issue_url import IssueUrl, repository_of
-from delivery.run import Run
+from delivery.parts import Parts
 from runner.conclusion import as_document
 from runner.exit_codes import ExitCode
 from runner.recovery import Recovered, Recovery
@@ -30,7 +30,7 @@ def _recover(access: Access, *, as_json: bool) -> int:
         )
     host, repository = named
     git = access.launch.git
-    run = Run(
+    parts = Parts(
         url=IssueUrl.parse(f"https://{host}/{repository}/issues/1") or _unreachable(),
         base=None,
         github=access.github,
@@ -42,7 +42,7 @@ def _recover(access: Access, *, as_json: bool) -> int:
         host=socket.gethostname() or "unknown",
         continue_command="",
     )
-    recovery = Recovery(run=run, logs=logs_of(load({}).settings), repository=repository, report=access.say)
+    recovery = Recovery(run=parts, logs=logs_of(load({}).settings), repository=repository, report=access.say)
     done = recovery.recover()
     if as_json:
         print(json.dumps([_as_document(one) for one in done], indent=2))  # noqa: T201 - the command's output

@@ -9,7 +9,8 @@ from pathlib import Path
 from delivery.errors import DeliveryError
 from delivery.issue_url import IssueUrl
 from delivery.outcome import Outcome
-from delivery.run import Run
+from delivery.parts import Parts
+from delivery.recovery import recover
 from delivery.unfinished import Unfinished, read_unfinished
 from runner.logs import find_logs
 from runner.spool import Follower
@@ -49,7 +50,7 @@ class Recovery:
     `run` is what they are finished with but for issue and journal; `logs` the directory of the repository's logs.
     """
 
-    run: Run
+    run: Parts
     logs: Path
     repository: str
     report: Callable[[str], None]
@@ -62,7 +63,7 @@ class Recovery:
         named = {one.run_id for one in done}
         return done + [self._preserve(orphan) for orphan in orphans(self.run.launch) if orphan.run_id not in named]
 
-    def _fresh(self) -> Run:
+    def _fresh(self) -> Parts:
         """Return the Run with the clone as it is by now."""
         return replace(self.run, launch=self.run.launch.reopened())
 
@@ -98,7 +99,7 @@ class Recovery:
         self.report(f"finishing a run on {unfinished.branch} whose runner was killed ({unfinished.issue_url})")
         run = replace(self._fresh(), url=url, journal=journal, continue_command=unfinished.continue_command)
         try:
-            outcome = run.recover(unfinished, lambda run_id: self._save_output(run_id, journal))
+            outcome = recover(run, unfinished, lambda run_id: self._save_output(run_id, journal))
             self._tell(outcome, journal)
             return replace(about, outcome=outcome)
         except Interrupted:

@@ -1,0 +1,101 @@
+"""Finishing a Run whose runner was killed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from delivery.claim import Claim
+from delivery.errors import RunFailureError
+from delivery.failure import Failure, fail
+from delivery.github import PullRequest
+from delivery.outcome import Outcome, Result
+from delivery.parts import Parts
+from delivery.pull_request import PullRequests
+from delivery.telling import outcome_of, publish
+from delivery.unfinished import Unfinished
+from worktree import Preserved, Worktree, orphans, rescued_by, retained_by
+
+_DIED = "Nightkeep was killed"
+
+
+def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], Path | None]) -> Outcome:
+    """Finish what a Run began whose runner was killed: preserve, draft, note, release; every ending is an outcome.
+
+    `save_output` is called with the run's id once nothing of its session is left, to bring what that had printed
+    into a Session log.
+
+    Raises DeferredError, with nothing done, when somebody is at work in its worktree; GitHubError or WorktreeError
+    when GitHub or origin does not answer. Then it can be done again.
+    """
+    issue = parts.github.issue(parts.url.number)
+    pull_requests = PullRequests(
+        parts.github, issue, base=unfinished.base, branch=unfinished.branch, report=parts.report
+    )
+    outcome = _finished(parts, unfinished, pull_requests, save_output)
+    outcome = publish(parts, issue.number, outcome.pull_request if unfinished.continued else None, outcome)
+    if outcome.preserved is Preserved.NOTHING_MADE and not unfinished.continued and not unfinished.delivered:
+        parts.journal.enter("release")
+        Claim.of(parts.github, issue, unfinished, parts.report).release()
+    parts.journal.enter("end", result=outcome.result)
+    parts.journal.close()
+    return outcome
+
+
+def _finished(
+    parts: Parts, unfinished: Unfinished, pull_requests: PullRequests, save_output: Callable[[str], Path | None]
+) -> Outcome:
+    recorded = any(orphan.run_id == unfinished.run_id for orphan in orphans(parts.launch))
+    if unfinished.run_id is None or not recorded:
+        return _without_record(parts, unfinished, pull_requests)
+    with Worktree.reclaim(parts.launch, unfinished.run_id, origin=parts.origin) as worktree:
+        session_log = save_output(unfinished.run_id)
+        ended: PullRequest | Failure | None = None
+        if unfinished.delivered:
+            ended = pull_requests.find()
+        else:
+            ended = fail(
+                worktree,
+                unfinished.base,
+                RunFailureError(unfinished.cause or _DIED),
+                stage=unfinished.stage,
+                pull_requests=pull_requests,
+                opens_draft=unfinished.opens_draft,
+                interruption=parts.interruption,
+                journal=parts.journal,
+                report=parts.report,
+            )
+        parts.journal.enter("clean-up")
+    parts.report(str(worktree.ending))
+    return outcome_of(parts, worktree, unfinished.base, ended, session_log)
+
+
+def _without_record(parts: Parts, unfinished: Unfinished, pull_requests: PullRequests) -> Outcome:
+    """Return how a Run ended whose worktree was not made yet, was retained, or is gone: it is left to say so."""
+    common, run_id = parts.launch.common, unfinished.run_id
+    remote = parts.launch.remote(parts.origin)
+    there = remote.read(f"refs/nightkeep/rescue/{run_id}/*") if run_id else {}
+    store = rescued_by(common, run_id) if run_id else None
+    retained = retained_by(common, run_id) if run_id else None
+    made = bool(there) or _has_branch(parts, unfinished)
+    here = store or retained
+    places = [(ref.rsplit("/", 1)[1], f"{ref} at {oid} on origin") for ref, oid in there.items()]
+    return Outcome(
+        result=Result.DELIVERED if unfinished.delivered else Result.FAILED,
+        issue_url=str(parts.url),
+        base=unfinished.base,
+        branch=unfinished.branch,
+        run_id=run_id,
+        preserved=Preserved.MACHINE if here else Preserved.ORIGIN if made else Preserved.NOTHING_MADE,
+        pull_request=pull_requests.find(),
+        cause=None if unfinished.delivered else unfinished.cause or _DIED,
+        stage=None if unfinished.delivered else unfinished.stage,
+        places=retained[1].places if retained else tuple(places),
+        refs=there,
+        retained=retained[1].why if retained else None,
+        worktree=retained[0] if retained else None,
+        rescued=store,
+    )
+
+
+def _has_branch(parts: Parts, unfinished: Unfinished) -> bool:
+    ref = f"refs/heads/{unfinished.branch}"
+    return not unfinished.continued and ref in parts.launch.remote(parts.origin).read(ref)

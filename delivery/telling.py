@@ -1,0 +1,97 @@
+"""Saying how a Run ended: as an outcome, and on GitHub."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from delivery.failure import Failure
+from delivery.github import PullRequest
+from delivery.note import NoteFacts, failure_note, note_marker, resolved_note, with_earlier
+from delivery.outcome import Outcome, Result
+from delivery.parts import Parts
+from worktree import Worktree
+
+_LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
+
+
+def publish(parts: Parts, issue: int, before: PullRequest | None, outcome: Outcome) -> Outcome:
+    """Write the Failure note, or turn an earlier one into a short "resolved by"; trouble is only added.
+
+    `before` is the pull request that was there before.
+    """
+    if outcome.result is not Result.DELIVERED:
+        outcome = replace(outcome, note=_note(parts, outcome))
+    parts.journal.enter("note", cause=outcome.cause)
+    try:
+        if outcome.note:
+            number = outcome.pull_request.number if outcome.pull_request else issue
+            url = parts.github.comment(number, note_marker(outcome.branch), outcome.note, with_earlier)
+            parts.report(f"the Failure note is at {url}")
+        else:
+            _resolve_notes(parts, issue, before, outcome)
+    except Exception as error:
+        line = f"the Failure note could not be written: {error}"
+        parts.report(line)
+        return replace(outcome, secondary=(*outcome.secondary, line))
+    return outcome
+
+
+def _note(parts: Parts, outcome: Outcome) -> str:
+    facts = NoteFacts(
+        moment=datetime.now(UTC),
+        host=parts.host,
+        log_text=_end_of(outcome.session_log),
+        continue_command=parts.continue_command,
+    )
+    return parts.redact(failure_note(outcome, facts))
+
+
+def _resolve_notes(parts: Parts, issue: int, before: PullRequest | None, outcome: Outcome) -> None:
+    if outcome.pull_request is None or outcome.run_id is None:
+        return
+    marker = note_marker(outcome.branch)
+    note = resolved_note(outcome.branch, outcome.pull_request.url, outcome.run_id, datetime.now(UTC))
+    # A note stands on the pull request of a Continuation, or on the issue when there was no pull request then.
+    parts.github.edit_comment(issue, marker, note, with_earlier)
+    if before:
+        parts.github.edit_comment(outcome.pull_request.number, marker, note, with_earlier)
+
+
+def outcome_of(
+    parts: Parts, worktree: Worktree, base: str, ended: PullRequest | Failure | None, session_log: Path | None
+) -> Outcome:
+    """Return how a Run ended whose worktree did: with a pull request that is ready, or what became of its failure."""
+    ending = worktree.ending
+    reached = Outcome(
+        result=Result.DELIVERED,
+        issue_url=str(parts.url),
+        base=base,
+        branch=worktree.branch,
+        run_id=worktree.run_id,
+        session_log=session_log,
+        preserved=ending.preserved,
+        places=ending.places,
+        refs=ending.refs,
+        retained=ending.why if ending.kept else None,
+        worktree=ending.path,
+        rescued=ending.rescued,
+    )
+    if not isinstance(ended, Failure):
+        return replace(reached, pull_request=ended)
+    return replace(
+        reached,
+        result=ended.result,
+        pull_request=ended.pull_request,
+        cause=ended.cause,
+        stage=ended.stage,
+        secondary=ended.secondary,
+        interruption=parts.interruption.recorded,
+    )
+
+
+def _end_of(log: Path | None) -> str:
+    if log is None or not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LOG_READ))
+        return file.read().decode(errors="replace")
