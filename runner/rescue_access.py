@@ -68,6 +68,10 @@ def with_access(
         except (PreflightError, LaunchError, RescueError) as error:
             say(str(error))
             return ExitCode.NOT_BEGUN
+        except BrokenPipeError:
+            # Whoever reads has read enough; what Python would still write at its end goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         except Interrupted:
             assert interruption.recorded is not None  # noqa: S101 - that is what raised it
             return signal_exit_code(interruption.recorded)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runner.hub import Exchange, Hub, Permission
-from tests.scenarios.stage import NAME, WRITER, Result, Stage, nightkeep
+from tests.scenarios.stage import NAME, NIGHTKEEP, WRITER, Result, Stage, nightkeep
 from tests.world import World, git
 from worktree.store import Manifest, Row, Store, write_manifest
 
@@ -334,3 +334,10 @@ def test_two_at_once_do_not_get_in_each_others_way(world: World) -> None:
     # Whoever comes when all is gone is told that there is no such run.
     assert ended[1][1] in (0, 2), ended
     assert not store.path.exists()
+
+
+def test_a_reader_that_has_read_enough_is_no_error(world: World) -> None:
+    put(world, YOUNG, "build")
+    command = f"{shlex.join(NIGHTKEEP)} rescue list --offline | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=world.launch, capture_output=True, text=True, check=True)
+    assert (done.stdout, "Broken pipe" in done.stderr) == ("0\n", False), done
