@@ -214,9 +214,9 @@ def with_agent(stage: Stage, agent: str) -> Result:
         ("./no-such-agent", "the agent './no-such-agent' was not found"),
         (".", "the agent '.' was not found"),
         ("./a.txt", "or cannot be executed"),
-        ("", "--agent: agent is empty; leave the flag out, or give it a value"),
-        ("  ", "agent is empty"),
-        ("claude -p && echo done", "--agent: agent is run without a shell; for && write sh -c '…'"),
+        ("", "--agent: is empty; leave the flag out, or give it a value"),
+        ("  ", "--agent: is empty"),
+        ("claude -p && echo done", "--agent: is run without a shell; for && write sh -c '…'"),
         ("claude 'never closed", "cannot be split into words"),
     ],
 )

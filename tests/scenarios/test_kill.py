@@ -51,7 +51,7 @@ def _kills() -> list[Kill]:
         for number in range(1, _MOST + 1)
         for moment in ("before", "after")
     ]
-    return all_of_them if full() else random.Random(seed()).sample(all_of_them, 10)
+    return all_of_them if full() else random.Random(seed()).sample(all_of_them, 6)
 
 
 def killed(stage: Stage, number: int, agent: str, kill: Kill) -> int:
