@@ -1,7 +1,10 @@
 """The Failure note: the one comment that tells a maintainer everything."""
 
+import base64
+import json
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,8 +22,10 @@ _MEANING = {
     "made": "made: commits and stash entries that are on no branch of origin",
     "bundle": "bundle of the commits that origin refused",
 }
+_LONGEST_HIDDEN = 3_000  # characters
 # What a later Run goes on from, or takes the place of.
-_ON_BRANCH = ("| `failure marker", "| `Issue branch", "| `session output")
+_ON_BRANCH = ("failure marker", "Issue branch", "session output")
+_KEPT = re.compile(r"<!-- nightkeep:failure-note [^\n]* -->\n<!-- nightkeep:kept ([A-Za-z0-9+/=]+) -->\n")
 _COMMAND_CHARACTERS = 10_000
 
 
@@ -58,8 +63,9 @@ def failure_note(outcome: Outcome, facts: NoteFacts) -> str:
 
 
 def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
+    kept = [place for place in outcome.places[-_MOST_LINES:] if place[0] not in _ON_BRANCH]
     parts = [
-        note_marker(outcome.branch),
+        f"{note_marker(outcome.branch)}\n{_hidden(kept)}",
         "### Nightkeep could not finish this",
         f"**Cause:** {_code(outcome.cause or 'unknown', room)}",
         f"**Stage:** {outcome.stage or 'unknown'}",
@@ -84,17 +90,39 @@ def resolved_note(branch: str, pull_request_url: str, run_id: str, moment: datet
 
 
 def with_earlier(note: str, earlier: str) -> str:
-    """Return `note` with what an earlier one on the same branch says was kept, as far as it does not say so itself.
+    """Return `note` with the places that an earlier one on the same branch names, as far as it does not name them.
 
-    Its places are still there when a later Run ends, and nobody else points to them.
+    They are still there when a later Run ends, and nobody else points to them.
     """
-    rows = [row for row in earlier.splitlines() if row.startswith("| `") and not row.startswith(_ON_BRANCH)]
-    new = list(dict.fromkeys(row for row in rows if row not in note))[-_MOST_LINES:]
-    if not new:
+    mine, theirs = _kept_in(note), _kept_in(earlier)
+    more = [place for place in theirs if place not in mine]
+    if not more:
         return note
-    table = "\n".join(["| kept by an earlier Run | where |", "| --- | --- |", *new])
-    longer = f"{note.rstrip()}\n\n{table}\n"
+    shown = [f"| {_cell(_MEANING.get(what, what), _ROOMS[-1])} | {_cell(where, _ROOMS[-1])} |" for what, where in more]
+    left = f"\n\nAnd {len(more) - _MOST_LINES} more, from Runs before." if len(more) > _MOST_LINES else ""
+    table = "\n".join(["| kept by an earlier Run | where |", "| --- | --- |", *shown[-_MOST_LINES:]])
+    first, _, rest = note.partition("\n")
+    rest = rest.removeprefix(f"{_hidden(mine)}\n")
+    longer = f"{first}\n{_hidden([*mine, *more])}\n{rest.rstrip()}\n\n{table}{left}\n"
     return longer if len(longer) <= _NOTE_LIMIT else note
+
+
+def _hidden(places: Sequence[tuple[str, str]]) -> str:
+    """Return places for the next note to read, the latest that fit; encoded, so that nothing in them ends it."""
+    for first in range(len(places) + 1):
+        encoded = base64.b64encode(json.dumps([*places[first:]]).encode()).decode()
+        if len(encoded) <= _LONGEST_HIDDEN:
+            break
+    return f"<!-- nightkeep:kept {encoded} -->"
+
+
+def _kept_in(note: str) -> list[tuple[str, str]]:
+    """Return the places that a note has for the next one: of its second line only, which no agent has a say in."""
+    match = _KEPT.match(note)
+    try:
+        return [(str(what), str(where)) for what, where in json.loads(base64.b64decode(match[1]))] if match else []
+    except ValueError:
+        return []
 
 
 def _preserved(outcome: Outcome, room: _Room) -> str:

@@ -12,7 +12,7 @@ from delivery.parts import Parts
 from delivery.pull_request import PullRequests
 from delivery.telling import outcome_of, publish
 from delivery.unfinished import Unfinished
-from worktree import Preserved, Worktree, orphans, rescued_by, retained_by
+from worktree import DeferredError, Preserved, Worktree, has_record, orphans, rescued_by, retained_by
 
 _DIED = "Nightkeep was killed"
 
@@ -43,11 +43,13 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
 def _finished(
     parts: Parts, unfinished: Unfinished, pull_requests: PullRequests, save_output: Callable[[str], Path | None]
 ) -> Outcome:
-    recorded = any(orphan.run_id == unfinished.run_id for orphan in orphans(parts.launch))
-    if unfinished.run_id is None or not recorded:
+    run_id, common = unfinished.run_id, parts.launch.common
+    if run_id is None or not has_record(common, run_id) or retained_by(common, run_id):
         return _without_record(parts, unfinished, pull_requests)
-    with Worktree.reclaim(parts.launch, unfinished.run_id, origin=parts.origin) as worktree:
-        session_log = save_output(unfinished.run_id)
+    if not any(orphan.run_id == run_id for orphan in orphans(parts.launch)):
+        raise DeferredError(f"somebody else may be at work on run {run_id}, or its record cannot be read")
+    with Worktree.reclaim(parts.launch, run_id, origin=parts.origin) as worktree:
+        session_log = save_output(run_id)
         ended: PullRequest | Failure | None = None
         if unfinished.delivered:
             ended = pull_requests.find()
@@ -76,8 +78,11 @@ def _without_record(parts: Parts, unfinished: Unfinished, pull_requests: PullReq
     store = rescued_by(common, run_id) if run_id else None
     retained = retained_by(common, run_id) if run_id else None
     made = bool(there) or _has_branch(parts, unfinished)
-    here = store or retained
+    local = {ref: oid for ref, oid in parts.launch.refs.items() if ref.startswith(f"refs/nightkeep/rescue/{run_id}/")}
+    here = store or retained or local
     places = [(ref.rsplit("/", 1)[1], f"{ref} at {oid} on origin") for ref, oid in there.items()]
+    places += [(ref.rsplit("/", 1)[1], f"{ref} at {oid} in {common}") for ref, oid in local.items()]
+    places += [("kept on this machine", str(store))] if store else []
     return Outcome(
         result=Result.DELIVERED if unfinished.delivered else Result.FAILED,
         issue_url=str(parts.url),

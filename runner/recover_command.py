@@ -13,7 +13,7 @@ from runner.exit_codes import ExitCode
 from runner.recovery import Recovered, Recovery
 from runner.rescue_access import Access, with_access
 from runner.wiring import load, logs_of
-from worktree import Preserved, runs_at_work
+from worktree import runs_at_work
 
 
 def recover(held: Mapping[str, str], token_file: Path | None, *, as_json: bool) -> int:
@@ -52,7 +52,7 @@ def _recover(access: Access, *, as_json: bool) -> int:
         access.say("there is nothing to recover")
     if any(one.trouble for one in done):
         return ExitCode.DEFERRED
-    kept_here = any(one.outcome and one.outcome.preserved is Preserved.MACHINE for one in done)
+    kept_here = any(one.is_kept_here for one in done)
     return ExitCode.FAILED_KEPT_HERE if kept_here else 0
 
 

@@ -19,8 +19,10 @@ from worktree import (
     Journal,
     Orphan,
     PreservationError,
+    Preserved,
     Worktree,
     WorktreeError,
+    alone,
     host_name,
     orphans,
     read_journal,
@@ -40,6 +42,7 @@ class Recovered:
     branch: str
     issue_url: str | None = None
     outcome: Outcome | None = None
+    is_kept_here: bool = False
     trouble: str | None = None
 
 
@@ -57,39 +60,45 @@ class Recovery:
 
     def recover(self) -> list[Recovered]:
         """Finish what nobody is at work on; twice changes nothing. Raises Interrupted."""
-        sweep_records(self.run.launch.common)
-        sweep_temporary()
-        done = [self._finish(journal, unfinished) for journal, unfinished in self._unfinished()]
-        named = {one.run_id for one in done}
-        return done + [self._preserve(orphan) for orphan in orphans(self.run.launch) if orphan.run_id not in named]
+        with alone(self.run.launch.common) as is_alone:
+            if not is_alone:
+                self.report("another recovery is at work in this clone")
+                return []
+            sweep_records(self.run.launch.common)
+            sweep_temporary()
+            # What a journal names is finished by that journal, or by whoever has it.
+            named = {unfinished.run_id for _, unfinished in self._read()}
+            done = [self._finish(journal, unfinished) for journal, unfinished in self._unfinished()]
+            return done + [self._preserve(orphan) for orphan in orphans(self.run.launch) if orphan.run_id not in named]
 
     def _fresh(self) -> Parts:
         """Return the Run with the clone as it is by now."""
         return replace(self.run, launch=self.run.launch.reopened())
 
-    def _unfinished(self) -> Iterator[tuple[Journal, Unfinished]]:
+    def _read(self) -> Iterator[tuple[Path, Unfinished]]:
+        """Read the journals of Runs of this clone that have no end, whoever has them."""
         for log in sorted(find_logs(self.logs, self.repository), key=lambda log: log.began):
             if log.path.suffix == ".jsonl":
                 try:
-                    found = self._open(log.path)
-                except (OSError, ValueError) as error:
+                    unfinished = read_unfinished(read_journal(log.path))
+                except (OSError, ValueError, RecursionError) as error:
                     self.report(f"the journal {log.path} cannot be read, so nothing is done about it: {error}")
                     continue
-                if found is not None:
-                    yield found
+                if unfinished is not None and self._is_ours(unfinished):
+                    yield log.path, unfinished
 
-    def _open(self, file: Path) -> tuple[Journal, Unfinished] | None:
-        if not self._is_ours(read_unfinished(read_journal(file))):
-            return None
-        journal = Journal.reopen(file, redact=self.run.redact, report=self.report)
-        # Read again: it may have been ended while we came.
-        unfinished = read_unfinished(read_journal(file)) if journal else None
-        return (journal, unfinished) if journal and unfinished else None
+    def _unfinished(self) -> Iterator[tuple[Journal, Unfinished]]:
+        for file, _ in self._read():
+            with suppress(OSError, ValueError):
+                journal = Journal.reopen(file, redact=self.run.redact, report=self.report)
+                # Read again: it may have been ended while we came.
+                unfinished = read_unfinished(read_journal(file)) if journal else None
+                if journal and unfinished:
+                    yield journal, unfinished
 
-    def _is_ours(self, unfinished: Unfinished | None) -> bool:
+    def _is_ours(self, unfinished: Unfinished) -> bool:
         """Whether a Run was started from this very clone: another one's worktree is not here."""
-        here = (str(self.run.launch.common), host_name())
-        return unfinished is not None and (unfinished.clone, unfinished.host) == here
+        return (unfinished.clone, unfinished.host) == (str(self.run.launch.common), host_name())
 
     def _finish(self, journal: Journal, unfinished: Unfinished) -> Recovered:
         about = Recovered(run_id=unfinished.run_id, branch=unfinished.branch, issue_url=unfinished.issue_url)
@@ -101,7 +110,7 @@ class Recovery:
         try:
             outcome = recover(run, unfinished, lambda run_id: self._save_output(run_id, journal))
             self._tell(outcome, journal)
-            return replace(about, outcome=outcome)
+            return replace(about, outcome=outcome, is_kept_here=outcome.preserved is Preserved.MACHINE)
         except Interrupted:
             raise
         except Exception as error:
@@ -134,7 +143,7 @@ class Recovery:
         for what, where in worktree.ending.places:
             self.report(f"{what}: {where}")
         self.report(str(worktree.ending))
-        return about
+        return replace(about, is_kept_here=worktree.ending.preserved is Preserved.MACHINE)
 
     def _trouble(self, error: Exception) -> str:
         known = isinstance(error, DeliveryError | WorktreeError | OSError)

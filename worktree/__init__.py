@@ -18,7 +18,7 @@ from worktree.interruption import Interruption
 from worktree.journal import Journal, read_journal
 from worktree.launch import Launch, name_in_the_way
 from worktree.reclaim import Orphan, orphans
-from worktree.record import Retained, host_name, retained_by, runs_at_work, sweep_records
+from worktree.record import Retained, alone, has_record, host_name, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
 from worktree.remote import Fence, Origin, RefUpdate
 from worktree.store import rescued_by
@@ -52,6 +52,8 @@ __all__ = [
     "UnsettledError",
     "Worktree",
     "WorktreeError",
+    "alone",
+    "has_record",
     "host_name",
     "name_in_the_way",
     "orphans",

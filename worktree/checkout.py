@@ -127,6 +127,11 @@ class Checkout:
         kept = self.ledger.local.items()
         return [(ref.rsplit("/", 1)[1], f"{ref} at {commit} in {self.remote.common}") for ref, commit in kept]
 
+    def branch_left(self) -> str | None:
+        """Return where the Issue branch is, as far as that is where the run left it; a person may have it by now."""
+        tip = self.refs_now().get(self.branch_ref)
+        return tip if self.has_admin or tip in (self.record.pinned, self.directory.cleared_tip()) else None
+
     def without_files(self) -> "Checkout":
         """Return the same checkout for when its directory is gone: git works in its git directory then."""
         if not self.has_tree:

@@ -16,7 +16,7 @@ from worktree.mounts import mounts_below
 from worktree.processes import at_work_in
 from worktree.proof import REPOSITORY, UNTRACKED, Proof, looking, prove
 from worktree.reading import read_regular, read_words
-from worktree.record import aside_of
+from worktree.record import Retained, aside_of
 from worktree.removal import take_away
 from worktree.rescue import harden
 from worktree.screening import shown
@@ -142,7 +142,7 @@ def _take_apart(checkout: Checkout) -> Cleaned:
             return Cleaned(reason, state.head)
         harden(aside, state)
         proof = prove(aside, private, look)
-        rows, store = _clear(aside, proof, state.head, _deletions(look.status, proof))
+        rows, store = _clear(aside, proof, state, _deletions(look.status, proof))
     _forget(checkout, state)
     return Cleaned(None, state.head, rows, store)
 
@@ -158,7 +158,7 @@ def _finish(checkout: Checkout) -> Cleaned:
             if at_work:
                 return Cleaned(reason_to_retain(state, at_work, index_kept=True), state.head)
             # What is missing now was taken away, or was not there yet.
-            rows, store = _clear(aside, prove(aside, private, look), state.head, [])
+            rows, store = _clear(aside, prove(aside, private, look), state, [])
     _forget(checkout, state)
     return Cleaned(None, state.head, rows, store)
 
@@ -166,20 +166,20 @@ def _finish(checkout: Checkout) -> Cleaned:
 def _stored(checkout: Checkout) -> tuple[tuple[Row, ...], Path | None]:
     """Return what the rescue store has of a run whose runner was killed just after it was moved there."""
     store = Store(checkout.remote.common, checkout.record.run_id)
-    if not store.tree.exists():
+    if not any(place.exists() for place in (store.tree, store.modules, store.admin)):
         return (), None
-    (store.tree / ".git").unlink(missing_ok=True)
+    if store.tree.exists():
+        (store.tree / ".git").unlink(missing_ok=True)
     rows = read_manifest(store.path).rows
     _name(checkout, store, rows)
     return rows, store.path
 
 
-def _clear(
-    checkout: Checkout, proof: Proof, head: str | None, deleted: list[str]
-) -> tuple[tuple[Row, ...], Path | None]:
-    checkout.directory.note_clearing()
+def _clear(checkout: Checkout, proof: Proof, state: State, deleted: list[str]) -> tuple[tuple[Row, ...], Path | None]:
+    on_branch = state.branch == checkout.record.branch
+    checkout.directory.note_clearing(state.head if on_branch else checkout.refs_now().get(checkout.branch_ref))
     rows = _rows(checkout, take_away(checkout.path, proof.safe, checkout.top, checkout.included.paths), proof, deleted)
-    return rows, _keep_rest(checkout, head, rows)
+    return rows, _keep_rest(checkout, state.head, rows)
 
 
 @contextmanager
@@ -256,12 +256,13 @@ def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> P
         path=str(checkout.record.path),
         head=head,
         failed=checkout.ledger.failed,
-        moment=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        moment=_now(),
         rows=rows,
     )
     modules = checkout.admin / "modules"
     foreign = [checkout.admin / name for name in foreign_entries(checkout.admin)]
     try:
+        store.describe(manifest)
         store.take_beside(foreign)
         store.take(checkout.path, modules if holds_files(modules) else None, manifest)
     except OSError:
@@ -294,9 +295,15 @@ def _forget(checkout: Checkout, state: State) -> None:
             checkout.shared.run("update-ref", "-d", checkout.branch_ref, tip)
         if not checkout.directory.remove():
             checkout.ledger.places.append(("session output", str(checkout.directory.path)))
+            # Else it would be taken for a run that nobody has ended.
+            checkout.directory.retain(Retained(why="its session output is here", moment=_now(), places=()))
     except (WorktreeError, OSError) as error:
         remedy = f"git worktree unlock {path}; git worktree remove {path}; git branch -D {branch}"
         checkout.ledger.places.append(("empty, but still noted by git", f"{path} and {branch}: {error}; {remedy}"))
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _is_checked_out(checkout: Checkout) -> bool:

@@ -73,8 +73,8 @@ def _preserve_commits(checkout: Checkout) -> None:
 
 
 def _push_branch(checkout: Checkout) -> None:
-    """Push what is new on the Issue branch as it stands here."""
-    tip = checkout.refs_now().get(checkout.branch_ref)
+    """Push what is new on the Issue branch as the run left it here."""
+    tip = checkout.branch_left()
     refused = _push(checkout, tip) if tip and tip not in checkout.ledger.held else None
     if refused is not None and tip is not None:
         raise climb(checkout, tip, refused) from refused

@@ -9,7 +9,7 @@ from worktree.checkout import Checkout, Ledger, selectors
 from worktree.errors import DeferredError, WorktreeError
 from worktree.git import Git
 from worktree.inclusion import Included
-from worktree.launch import Launch
+from worktree.launch import Launch, checkout_noted_in
 from worktree.processes import at_work_in, stop_carrying
 from worktree.reading import read_words
 from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, host_name, read_records
@@ -126,8 +126,17 @@ def _admin_of(common: Path, record: RunRecord) -> Path | None:
     """Return the worktree's git directory, known by the reason of its lock; None when there is none any more."""
     for lock in sorted((common / "worktrees").glob("*/locked")):
         if read_words(lock) == ["nightkeep", record.run_id]:
-            return lock.parent
-    return None
+            return _still_there(lock.parent, record)
+    # Somebody took the lock away.
+    admins = (admin for admin in (common / "worktrees").glob("*") if (admin / "gitdir").exists())
+    return next((admin for admin in admins if checkout_noted_in(admin) == record.path), None)
+
+
+def _still_there(admin: Path, record: RunRecord) -> Path:
+    place = checkout_noted_in(admin)
+    if place != record.path:
+        raise DeferredError(f"the worktree of run {record.run_id} was moved to {place}; move it back to {record.path}")
+    return admin
 
 
 def _put_back(record: RunRecord, directory: RecordDirectory) -> None:

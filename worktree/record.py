@@ -18,6 +18,7 @@ import os
 import secrets
 import shutil
 import socket
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -25,7 +26,7 @@ from typing import TypeVar
 import psutil
 from pydantic import BaseModel, ConfigDict
 
-from worktree.reading import read_regular
+from worktree.reading import read_regular, read_words
 
 _LONGEST = 1 << 26  # bytes
 _RECORD, _BEFORE, _CHECKOUT, _LOCK = "record.json", "before.json", "checkout.json", "owner.lock"
@@ -44,7 +45,8 @@ class RunRecord(_Document):
     """What is known about a run before anything is made. `pinned` is the commit that the worktree starts from.
 
     `pid`, with the time of its start, boot and namespace, is for people: whether the runner lives only its lock tells.
-    `resumed` says that origin held the Issue branch before.
+    `resumed` says that origin held the Issue branch before. `lock` is the device and inode of the lock: in a copy of
+    the clone it is another one, which says nothing about the runner.
     """
 
     run_id: str
@@ -61,6 +63,7 @@ class RunRecord(_Document):
     path: Path
     pinned: str
     pinned_base: str
+    lock: tuple[int, int] = (0, 0)
 
 
 class Before(_Document):
@@ -104,8 +107,9 @@ class RecordDirectory:
         unfinished.mkdir(mode=0o700)
         try:
             self._lock = _locked(unfinished / _LOCK)
+            status = os.fstat(self._lock)
             _write(unfinished / _BEFORE, before)
-            _write(unfinished / _RECORD, record)
+            _write(unfinished / _RECORD, record.model_copy(update={"lock": (status.st_dev, status.st_ino)}))
             unfinished.rename(self.path)
             _sync(self.path.parent)
         except BaseException:
@@ -129,10 +133,17 @@ class RecordDirectory:
         except (OSError, ValueError):
             return None
 
-    def note_clearing(self) -> None:
-        """Put down that files are taken away from here on: what is missing later was not deleted by a session."""
-        (self.path / _CLEARING).touch(mode=0o600)
+    def note_clearing(self, tip: str | None) -> None:
+        """Put down that files are taken away from here on: what is missing later was not deleted by a session.
+
+        `tip` is where the run left the Issue branch.
+        """
+        (self.path / _CLEARING).write_text(tip or "", encoding="ascii")
         _sync(self.path)
+
+    def cleared_tip(self) -> str | None:
+        """Return where the run left the Issue branch, once its files are taken away; None before."""
+        return next(iter(read_words(self.path / _CLEARING)), None)
 
     def is_clearing(self) -> bool:
         """Whether files may have been taken away."""
@@ -142,9 +153,13 @@ class RecordDirectory:
         """Become the owner of a run whose runner is gone; False when it lives, or when that cannot be told."""
         try:
             self._lock = _locked(self.path / _LOCK, flags=0)
-        except OSError:
-            return False
-        return True
+            status = os.fstat(self._lock)
+            is_its_own = _read(self.path / _RECORD, RunRecord).lock == (status.st_dev, status.st_ino)
+        except (OSError, ValueError):
+            is_its_own = False
+        if not is_its_own:
+            self.release()
+        return is_its_own
 
     def read(self) -> tuple[RunRecord, Before, Made | None]:
         """Return what was put down. Raises OSError or ValueError."""
@@ -160,7 +175,8 @@ class RecordDirectory:
         """Remove the record if there is one; False when the directory holds anything else, which is left alone."""
         if not self.path.exists():
             return True
-        ours = [_CHECKOUT, _CLEARING, _RETAINED, _BEFORE, _RECORD, _LOCK]
+        # The record first: without it nobody takes what is left for a run.
+        ours = [_RECORD, _CHECKOUT, _CLEARING, _RETAINED, _BEFORE, _LOCK]
         if {entry.name for entry in self.path.iterdir()} - set(ours):
             return False
         for name in ours:
@@ -207,6 +223,27 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def alone(common: Path) -> Iterator[bool]:
+    """Whether nobody else recovers runs of the clone; while the block lasts, nobody else can begin to."""
+    directory = common / "nightkeep"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(descriptor)
+
+
+def has_record(common: Path, run_id: str) -> bool:
+    """Whether anything is put down of a run, readable or not."""
+    return os.path.lexists(RecordDirectory(common, run_id).path)
+
+
 def runs_at_work(common: Path) -> list[str]:
     """Say of each run of the clone whose runner may be alive that it is at work."""
     return [
@@ -238,12 +275,23 @@ def sweep_records(common: Path) -> None:
         if directory.retained() and not any(os.path.lexists(place) for place in places) and directory.own():
             directory.remove()
             directory.release()
+    for left in (common / "nightkeep" / "runs").glob("[!.]*"):
+        if not (left / _RECORD).exists():
+            _drop(left, (_CHECKOUT, _CLEARING, _RETAINED, _BEFORE, _LOCK))
     for unfinished in (common / "nightkeep" / "runs").glob(f"{_UNFINISHED}*"):
-        with contextlib.suppress(OSError):
-            os.close(_locked(unfinished / _LOCK, flags=os.O_CREAT))
-            for name in (_BEFORE, _RECORD, _LOCK):
-                (unfinished / name).unlink(missing_ok=True)
-            unfinished.rmdir()
+        _drop(unfinished, (_BEFORE, _RECORD, _LOCK))
+
+
+def _drop(directory: Path, names: tuple[str, ...]) -> None:
+    """Remove a directory with those files of ours, unless somebody holds its lock or it has others."""
+    with contextlib.suppress(OSError):
+        descriptor = _locked(directory / _LOCK, flags=os.O_CREAT)
+        try:
+            for name in names:
+                (directory / name).unlink(missing_ok=True)
+            directory.rmdir()
+        finally:
+            os.close(descriptor)
 
 
 def aside_of(path: Path) -> Path:

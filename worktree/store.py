@@ -52,6 +52,7 @@ class Store:
         self.path = common / "nightkeep" / "rescue" / run_id
         self.tree = self.path / "tree"
         self.modules = self.path / "modules"
+        self.admin = self.path / "admin"
         self.bundle = self.path / "work.bundle"
 
     def open(self) -> None:
@@ -75,12 +76,17 @@ class Store:
         found = (path for path in self.path.glob("work*.bundle") if path.is_file())
         return tuple(sorted(found, key=lambda path: (len(path.name), path.name)))
 
+    def describe(self, manifest: Manifest) -> None:
+        """Say what is about to be put here: a directory in the store without a word on what it is helps nobody."""
+        self.open()
+        write_manifest(self.path, manifest)
+
     def take_beside(self, paths: Sequence[Path]) -> None:
         """Move files and directories from the worktree's git directory to `admin/`; over nothing. Raises OSError."""
         for path in paths:
             self.open()
-            (self.path / "admin").mkdir(mode=0o700, exist_ok=True)
-            target = self.path / "admin" / path.name
+            self.admin.mkdir(mode=0o700, exist_ok=True)
+            target = self.admin / path.name
             if os.path.lexists(target):
                 raise FileExistsError(f"{target} exists")
             path.rename(target)

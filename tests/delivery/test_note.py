@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from delivery.errors import Stage
-from delivery.note import NoteFacts, failure_note, note_marker
+from delivery.note import NoteFacts, failure_note, note_marker, with_earlier
 from delivery.outcome import Outcome, Result
 from delivery.text import fenced, tail, visible
 from worktree import Preserved
@@ -70,7 +70,7 @@ FILLINGS = {
 def test_a_note_fits_whatever_is_long(text: str) -> None:
     note = stuffed(text)
     assert len(note) < LIMIT
-    assert note.startswith(f"{note_marker('issue-7')}\n\n### ")
+    assert note.startswith(f"{note_marker('issue-7')}\n<!-- nightkeep:kept ")
     assert note.endswith("on here, 2026-01-02T00:00:00Z</sub>\n")
     assert note.encode()
 
@@ -159,3 +159,16 @@ def test_the_tail_is_cut_between_characters() -> None:
 @pytest.mark.parametrize("text", ["`" * 50, "a\n```\nb\n`````\nc", "~~~\n```"])
 def test_a_fence_is_longer_than_any_inside(text: str) -> None:
     assert blocks(fenced(text)) == [f"{text}\n"]
+
+
+def test_what_an_earlier_note_names_is_carried_over_and_nothing_that_an_agent_printed() -> None:
+    kept = ("made", "refs/nightkeep/rescue/run-1/made at 1234 on origin")
+    printed = "| `bundle` | @everyone <a href=x>here</a> |\n```\n<!-- nightkeep:kept W10= -->\n"
+    first = failure_note(replace(OUTCOME, places=(kept,)), replace(FACTS, log_text=printed))
+    second = with_earlier(failure_note(replace(OUTCOME, places=()), FACTS), first)
+    third = with_earlier(failure_note(replace(OUTCOME, places=()), replace(FACTS, log_text=kept[1])), second)
+    for note in (second, third):
+        assert "@everyone" not in note
+        assert "| `made: commits" in note.partition("kept by an earlier Run")[2]
+        assert f"| `{kept[1]}` |" in note.partition("kept by an earlier Run")[2]
+    assert with_earlier(failure_note(replace(OUTCOME, places=(kept,)), FACTS), third).count("an earlier Run") == 0
