@@ -1,17 +1,19 @@
 """`kill -9` at any step: what was made is kept, and `nightkeep recover` finishes the Run."""
 
+import fcntl
 import os
 import random
 import shutil
 import signal
 import subprocess
+import time
 from dataclasses import dataclass
 
 import pytest
 
 from tests.proof import full, seed
 from tests.scenarios.stage import NIGHTKEEP, Result, Stage, nightkeep
-from tests.world import git
+from tests.world import commit, git
 
 # Before or after its n-th git command the runner is killed; what an agent does with git does not count.
 _SHIM = """\
@@ -157,3 +159,74 @@ def test_the_next_run_finishes_what_was_killed(stage: Stage) -> None:
     assert stage.world.origin_file("issue-1", "lamp.txt") == "on"
     (pull,) = stage.api("GET", "pulls?state=all")
     assert pull["draft"] is False
+
+
+def _killed_with_work(stage: Stage) -> None:
+    agent = stage.root / "agent"
+    agent.write_text(f"#!/bin/sh\ntouch {stage.root}/begun\n{ENDINGS['failed']}\n")
+    agent.chmod(0o755)
+    assert killed(stage, stage.issue(), str(agent), Kill("failed", 20, "after")) == -signal.SIGKILL
+    assert (stage.root / "begun").exists()
+
+
+def test_a_copy_of_the_clone_leaves_the_originals_run_alone(stage: Stage) -> None:
+    go, there = stage.root / "go", stage.root / "there"
+    agent = stage.agent(f"echo on > lamp.txt; touch {there}; until [ -e {go} ]; do sleep 0.05; done")
+    process = subprocess.Popen(
+        [*NIGHTKEEP, "run", stage.url(stage.issue()), "--agent", agent, "--token-file", str(stage.token_file)],
+        cwd=stage.clone,
+        env={**os.environ, **stage.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    while not there.exists():
+        time.sleep(0.05)
+    shutil.copytree(stage.clone, stage.root / "copy" / "widget", symlinks=True)
+    done = nightkeep("recover", "--token-file", str(stage.token_file), cwd=stage.root / "copy" / "widget")
+    go.touch()
+    said, _ = process.communicate(timeout=60)
+    assert (process.returncode, done.status) == (0, 0), said.decode() + str(done)
+    assert stage.world.origin_file("issue-1", "lamp.txt") == "on"
+
+
+@pytest.mark.parametrize("record", ["{", "{}"])
+def test_a_record_that_cannot_be_read_is_left_alone_and_nothing_released(stage: Stage, record: str) -> None:
+    _killed_with_work(stage)
+    (file,) = (stage.clone / ".git" / "nightkeep" / "runs").glob("*/record.json")
+    file.write_text(record)
+    done = recover(stage)
+    assert done.status == 75, str(done)
+    assert "its record cannot be read" in done.stderr
+    assert (stage.labels(1), len(stage.worktrees())) == ({"bug", "in-progress"}, 1)
+    for worktree in stage.worktrees():
+        shutil.rmtree(worktree)
+
+
+def test_without_a_journal_the_work_is_kept_and_a_persons_later_branch_is_theirs(stage: Stage) -> None:
+    _killed_with_work(stage)
+    for journal in stage.state.rglob("*-journal.jsonl"):
+        journal.unlink()
+    assert recover(stage).status in (0, 3)
+    assert found(stage, "one\n")
+    git(stage.clone, "checkout", "-q", "-b", "issue-1")
+    mine = commit_in(stage, "my private work")
+    git(stage.clone, "checkout", "-q", "main")
+    done = recover(stage)
+    assert "there is nothing to recover" in done.stderr, str(done)
+    assert mine not in git(stage.world.origin, "rev-list", "--all")
+    assert git(stage.clone, "rev-parse", "issue-1") == mine
+
+
+def commit_in(stage: Stage, text: str) -> str:
+    (stage.clone / "mine.txt").write_text(text)
+    return commit(stage.clone, text)
+
+
+def test_two_recoveries_do_not_meet(stage: Stage) -> None:
+    _killed_with_work(stage)
+    descriptor = os.open(stage.clone / ".git" / "nightkeep", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert "another recovery is at work" in recover(stage).stderr
+    os.close(descriptor)
+    assert stage.labels(1) == {"bug", "in-progress"}
+    assert recover(stage).status == 3
