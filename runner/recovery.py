@@ -135,7 +135,7 @@ class Recovery:
             worktree = Worktree.reclaim(self._fresh().launch, orphan.run_id, origin=self.run.origin)
             # What cannot be preserved is retained, and the ending says why.
             with worktree, suppress(PreservationError):
-                worktree.preserve_failed_run(orphan.base, "the runner died")
+                worktree.preserve_failed_run(orphan.base, "Nightkeep was killed")
         except Interrupted:
             raise
         except Exception as error:
