@@ -59,7 +59,14 @@ class Recovery:
     report: Callable[[str], None]
 
     def recover(self) -> list[Recovered]:
-        """Finish what nobody is at work on; twice changes nothing. Raises Interrupted."""
+        """Finish what nobody is at work on; twice changes nothing. Raises Interrupted, or GitError without origin."""
+        try:
+            return self._recover()
+        except OSError as error:
+            self.report(f"what killed runners may have left cannot be looked at: {error}")
+            return []
+
+    def _recover(self) -> list[Recovered]:
         with alone(self.run.launch.common) as is_alone:
             if not is_alone:
                 self.report("another recovery is at work in this clone")

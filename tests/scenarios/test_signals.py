@@ -341,7 +341,9 @@ def test_at_any_moment_of_the_start(stage: Stage, moment: int) -> None:
         if run.process.poll() is None:  # Python itself can swallow one while it starts
             run.send(INT)
         run.end()
-        assert run.status in (130, -INT), run.stderr
+        # While Python imports its own modules nobody can catch it, and it says so by 1.
+        early = run.status == 1 and "KeyboardInterrupt" in run.stderr
+        assert early or run.status in (130, -INT), run.stderr
         assert "cli.py" not in run.stderr, run.stderr
     assert stage.worktrees() == []
 
