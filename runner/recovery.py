@@ -74,8 +74,9 @@ class Recovery:
             sweep_records(self.run.launch.common)
             sweep_temporary()
             # What a journal names is finished by that journal, or by whoever has it.
-            named = {unfinished.run_id for _, unfinished in self._read()}
-            done = [self._finish(journal, unfinished) for journal, unfinished in self._unfinished()]
+            known = list(self._read())
+            named = {unfinished.run_id for _, unfinished in known}
+            done = [self._finish(*found) for file, _ in known if (found := self._open(file))]
             return done + [self._preserve(orphan) for orphan in orphans(self.run.launch) if orphan.run_id not in named]
 
     def _fresh(self) -> Parts:
@@ -94,14 +95,13 @@ class Recovery:
                 if unfinished is not None and self._is_ours(unfinished):
                     yield log.path, unfinished
 
-    def _unfinished(self) -> Iterator[tuple[Journal, Unfinished]]:
-        for file, _ in self._read():
-            with suppress(OSError, ValueError):
-                journal = Journal.reopen(file, redact=self.run.redact, report=self.report)
-                # Read again: it may have been ended while we came.
-                unfinished = read_unfinished(read_journal(file)) if journal else None
-                if journal and unfinished:
-                    yield journal, unfinished
+    def _open(self, file: Path) -> tuple[Journal, Unfinished] | None:
+        """Take a journal over, unless its Run lives or has been ended while we came."""
+        with suppress(OSError, ValueError):
+            journal = Journal.reopen(file, redact=self.run.redact, report=self.report)
+            unfinished = read_unfinished(read_journal(file)) if journal else None
+            return (journal, unfinished) if journal and unfinished else None
+        return None
 
     def _is_ours(self, unfinished: Unfinished) -> bool:
         """Whether a Run was started from this very clone: another one's worktree is not here."""

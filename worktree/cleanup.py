@@ -286,11 +286,8 @@ def _forget(checkout: Checkout, state: State) -> None:
         if checkout.has_admin:
             checkout.shared.run("worktree", "unlock", str(path))
             checkout.shared.run("worktree", "remove", str(path))
-        tip = (
-            state.head
-            if state.branch == branch and checkout.has_admin
-            else checkout.refs_now().get(checkout.branch_ref)
-        )
+        on_branch = state.branch == branch and checkout.has_admin
+        tip = state.head if on_branch else checkout.branch_left()
         if checkout.record.made_branch and tip and not _is_checked_out(checkout):
             checkout.shared.run("update-ref", "-d", checkout.branch_ref, tip)
         if not checkout.directory.remove():

@@ -20,21 +20,15 @@ def named_commits(checkout: Checkout, state: State) -> set[str]:
 
     Raises OSError when the log of HEAD cannot be read: without it nobody can tell.
     """
-    tip = (
-        {oid for ref, oid in checkout.refs_now().items() if ref == checkout.branch_ref}
-        if _is_away(checkout, state)
-        else set()
-    )
+    away = state.branch != checkout.record.branch or not checkout.has_admin
+    left = checkout.branch_left() if away else None
+    tip = {left} if left else set()
     if not checkout.has_admin:
         return tip
     log = read_regular(checkout.admin / "logs" / "HEAD", LONGEST_LOG).decode(errors="replace").splitlines()
     named = {oid for line in log for oid in line.split(" ", 2)[:2] if oid.strip("0")}
     named |= {*_root_refs(checkout.admin), *state.other_heads, *_own_refs(checkout)}
     return named | tip | ({state.head} if state.head else set())
-
-
-def _is_away(checkout: Checkout, state: State) -> bool:
-    return state.branch != checkout.record.branch or not checkout.has_admin
 
 
 def _root_refs(admin: Path) -> set[str]:
