@@ -22,6 +22,7 @@ from worktree.state import Status, read_status, state_of
 from worktree.transfer import Parcel, Sending
 
 CHECKPOINTS = "refs/nightkeep/checkpoints/"
+_ATTEMPTS = 2
 _LAST_WAIT = 5.0  # seconds that sending may still take once the run has ended
 
 
@@ -109,26 +110,30 @@ class Checkpoints:
     def _take(self, checkout: Checkout, screen: Screen) -> None:
         checkout = checkout.without_new_filters()
         checkout.require_in_place()
-        status = read_status(checkout.git, "--untracked-files=all")
-        seen = self._look(checkout, status)
-        if seen == self._seen:
-            return
-        state = state_of(status, checkout.admin)
-        ledger = checkout.ledger
-        if state.head != checkout.record.pinned or status.rows or self._hidden:
-            snapshot = take_snapshot(
-                checkout.git,
-                checkout.admin,
-                checkout.path,
-                state,
-                scratch=checkout.directory.path,
-                screen=screen,
-                subject=f"nightkeep: checkpoint of {checkout.record.branch}",
-                after=ledger.checkpoint,
-                trailers=_trailers(checkout),
-            )
-            self._keep(checkout, snapshot, state.head)
-        self._seen = seen
+        for _ in range(_ATTEMPTS):
+            status = read_status(checkout.git, "--untracked-files=all")
+            seen = self._look(checkout, status)
+            if seen == self._seen:
+                break
+            if status.head != checkout.record.pinned or status.rows or self._hidden:
+                self._keep(checkout, self._snapshot(checkout, status, screen), status.head)
+            self._seen = seen
+            # Who commits meanwhile has files in it that belong to the commit, which is not.
+            if checkout.git.run("rev-parse", "HEAD").text == status.head:
+                break
+
+    def _snapshot(self, checkout: Checkout, status: Status, screen: Screen) -> Snapshot:
+        return take_snapshot(
+            checkout.git,
+            checkout.admin,
+            checkout.path,
+            state_of(status, checkout.admin),
+            scratch=checkout.directory.path,
+            screen=screen,
+            subject=f"nightkeep: checkpoint of {checkout.record.branch}",
+            after=checkout.ledger.checkpoint,
+            trailers=_trailers(checkout),
+        )
 
     def _keep(self, checkout: Checkout, snapshot: Snapshot, head: str | None) -> None:
         """Move the local ref, unless there is nothing new."""
