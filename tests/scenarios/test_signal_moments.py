@@ -10,10 +10,11 @@ import pytest
 
 from tests.proof import full, seed
 from tests.scenarios.stage import Result, Stage
-from tests.scenarios.test_signals import running
+from tests.scenarios.test_signals import running, wait_for
 
 _MOMENTS = 100 if full() else 3
-_LONGEST = 4.0  # seconds; a Run of this agent ends before
+# What a Run says at the beginning of each part of it; "" is its very start.
+_PARTS = ("", "working in", "starting the agent", "starting the agent", "pushing", "bringing what was made", "turning")
 _WORK = """\
 for n in 1 2 3 4 5 6 7 8; do
     echo $n > file-$n.txt; git add file-$n.txt; [ $((n % 3)) = 0 ] && git commit -qm "to $n"; echo again >> file-$n.txt
@@ -23,8 +24,9 @@ done; exit STATUS"""
 
 @dataclass(frozen=True)
 class Moment:
-    """After how many seconds which signals come, and how long lies between two of them."""
+    """How many seconds after the Run says `part` which signals come, and how many lie between two of them."""
 
+    part: str
     after: float
     numbers: tuple[signal.Signals, ...]
     between: float
@@ -32,7 +34,8 @@ class Moment:
 
     def __str__(self) -> str:
         names = "+".join(number.name for number in self.numbers)
-        return f"{names} after {self.after:.2f} s, {self.between:.2f} s between, the agent exits {self.status}"
+        where = f"{self.after:.2f} s after {self.part or 'the start'!r}"
+        return f"{names} {where}, {self.between:.2f} s between, the agent exits {self.status}"
 
 
 def moments() -> list[Moment]:
@@ -41,7 +44,8 @@ def moments() -> list[Moment]:
     kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     return [
         Moment(
-            after=drawn.uniform(0.3, _LONGEST),
+            part=drawn.choice(_PARTS),
+            after=drawn.choice((0.0, drawn.uniform(0, 1.5))),
             numbers=tuple(drawn.choice(kinds) for _ in range(drawn.choice((1, 2)))),
             between=drawn.choice((0.0, drawn.uniform(0, 1.5))),
             status=drawn.choice((0, 3)),
@@ -54,6 +58,7 @@ def moments() -> list[Moment]:
 def test_any_moment(stage: Stage, moment: Moment) -> None:
     before = stage._clone_as_it_is()
     with running(stage, _WORK.replace("STATUS", str(moment.status))) as run:
+        wait_for(lambda: moment.part in run.progress.read_text() or run.process.poll() is not None)
         end = time.monotonic() + moment.after
         for number in moment.numbers:
             try:
