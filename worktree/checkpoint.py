@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from worktree.checkout import Checkout
@@ -23,6 +23,7 @@ from worktree.transfer import Parcel, Sending
 
 CHECKPOINTS = "refs/nightkeep/checkpoints/"
 _ATTEMPTS = 2
+_QUICK = (("core.looseCompression", "0"),)  # disk for time
 _LAST_WAIT = 5.0  # seconds that sending may still take once the run has ended
 
 
@@ -79,6 +80,7 @@ class Checkpoints:
     def interrupted(self) -> None:
         """Take one at once, of all there is: it stays here, so nothing is looked through for secrets."""
         checkout = self._checkout.completing()
+        checkout = replace(checkout, git=replace(checkout.git, settings=(*checkout.git.settings, *_QUICK)))
         self._attempt(lambda: self._take(checkout, everything_up_to(checkout.path, checkout.git.limits.file)))
 
     def finish(self) -> None:
