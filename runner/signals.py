@@ -3,7 +3,7 @@
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from worktree import Interruption
@@ -13,7 +13,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def recorded_signals() -> Iterator[Interruption]:
-    """Record SIGINT, SIGTERM and SIGHUP instead of dying of them, while the block runs."""
+    """Record SIGINT, SIGTERM and SIGHUP instead of dying of them, while the block runs.
+
+    After it they are ignored: how the command ends is decided and told then.
+    """
     interruption = Interruption()
 
     def record(signum: int, _frame: object) -> None:
@@ -27,13 +30,13 @@ def recorded_signals() -> Iterator[Interruption]:
             if select.select([], [2], [], 0)[1]:
                 os.write(2, f"nightkeep: {signal.Signals(signum).name}: {said}; please wait\n".encode())
 
-    earlier: dict[signal.Signals, Callable[..., object] | int | None] = {}
-    for signum in _SIGNALS:
-        # `nohup` says so by ignoring it. An ignored SIGINT says only that a shell started us in the background.
-        if signum is not signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
-            earlier[signum] = signal.signal(signum, record)
+    # `nohup` says so by ignoring it. An ignored SIGINT says only that a shell started us in the background.
+    hung_up = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    heard = [signum for signum in _SIGNALS if signum is not signal.SIGHUP or not hung_up]
+    for signum in heard:
+        signal.signal(signum, record)
     try:
         yield interruption
     finally:
-        for signum, handler in earlier.items():
-            signal.signal(signum, handler)
+        for signum in heard:
+            signal.signal(signum, signal.SIG_IGN)

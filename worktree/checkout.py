@@ -210,9 +210,12 @@ class Checkout:
     def of_those_here(self, oids: Iterable[str]) -> set[str]:
         """Return those of some ids whose objects are in the clone."""
         there = set(oids)
-        asked = "".join(f"{oid}\n" for oid in sorted(there)).encode()
+        sure = there & {*self.refs.values(), *self.ledger.held}
+        if sure == there:
+            return there
+        asked = "".join(f"{oid}\n" for oid in sorted(there - sure)).encode()
         answers = self.shared.run("cat-file", "--batch-check=%(objectname)", stdin=asked).text.splitlines()
-        return there & set(answers)
+        return sure | (there & set(answers))
 
     def _committed(self) -> set[str]:
         """Return the commits that were made in this worktree, as the log of its HEAD has them."""

@@ -130,13 +130,15 @@ def harden(checkout: Checkout, state: State) -> None:
 
 
 def _keep_rest(checkout: Checkout, state: State) -> None:
-    named = named_commits(checkout, state) - checkout.ledger.held
-    if not named:
+    held = {*checkout.ledger.held, *checkout.ledger.local.values()}
+    named = named_commits(checkout, state) - held
+    rest = tips(checkout.shared, named, held) if named else []
+    if not rest:
         return
     now = checkout.refs_now()
     # A ref that moved meanwhile may have been moved by the agent, and moves on with the next fetch or its owner.
     theirs = {oid for ref, oid in checkout.refs.items() if now.get(ref) == oid and ref != checkout.branch_ref}
-    rest = tips(checkout.shared, named, {*theirs, *checkout.ledger.held, *checkout.ledger.local.values()})
+    rest = tips(checkout.shared, rest, held | theirs)
     if rest:
         keep(checkout, "made", _join(checkout, rest))
 
