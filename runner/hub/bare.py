@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _DEADLINE = 60  # seconds; everything here works on a local repository
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _CONFLICT = 1  # what `git merge-tree` ends with when the merge is not clean
 
 # `safe.directory`: a repository that is used in place may belong to somebody else, and whoever starts the hub named
@@ -108,6 +109,28 @@ class BareRepository:
     def move_branch(self, branch: str, new: str, old: str, why: str) -> bool:
         """Move `branch` from exactly `old` to `new`; returns False when it is somewhere else by now."""
         return self._run("update-ref", "-m", why, f"refs/heads/{branch}", new, old).returncode == 0
+
+    def fork_point(self, commit: str) -> str:
+        """Return where the history of `commit` left the default branch; what it was made on, if it is part of that."""
+        main = self.commit(self.default_branch())
+        shared = self._run("merge-base", main, commit).stdout.strip() if main else ""
+        return shared if shared not in ("", commit) else self.commit(f"{commit}^") or _EMPTY_TREE
+
+    def changed_files(self, base: str, head: str) -> list[str]:
+        """Return the files that differ between two commits."""
+        names = self._git("diff", "--name-only", "--no-renames", "-z", base, head)
+        return [name for name in names.split("\0") if name]
+
+    def files(self, commit: str, directory: str) -> dict[str, str]:
+        """Return the text of every file that stands in `directory` itself, by its path."""
+        names = self._git("ls-tree", "-z", "--name-only", commit, f"{directory}/").split("\0")
+        return {name: self._git("show", f"{commit}:{name}") for name in names if name}
+
+    def write_files(self, commit: str, directory: Path) -> None:
+        """Write the files of a commit into the new `directory`; the index that git wants for it lies beside."""
+        directory.mkdir()
+        index = {"GIT_INDEX_FILE": f"{directory}.index"}
+        self._git(f"--work-tree={directory}", "read-tree", "--reset", "-u", commit, extra=index)
 
     def difference(self, base: str, head: str) -> Difference:
         """Count what `head` has beyond `base`; nothing when the two share no history."""

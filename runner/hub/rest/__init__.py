@@ -2,7 +2,9 @@
 
 from starlette.routing import BaseRoute
 
+from runner.hub.rest.actions import action_routes
 from runner.hub.rest.call import Api
+from runner.hub.rest.checks import check_routes
 from runner.hub.rest.comments import comment_routes
 from runner.hub.rest.issues import issue_routes
 from runner.hub.rest.labels import label_routes
@@ -14,5 +16,13 @@ from runner.hub.site import Site
 def rest_routes(site: Site) -> list[BaseRoute]:
     """Return every route, to be mounted under `/api/v3`."""
     api = Api(site)
-    parts = (repository_routes, label_routes, comment_routes, pull_routes, issue_routes)
+    parts = (
+        repository_routes,
+        check_routes,
+        action_routes,
+        label_routes,
+        comment_routes,
+        pull_routes,
+        issue_routes,
+    )
     return [route for part in parts for route in part(api)]

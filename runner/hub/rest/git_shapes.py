@@ -48,16 +48,3 @@ def commit(api: str, html_url: str, object_id: str, shown: list[str]) -> Shape:
             "tree": {"sha": tree, "url": f"{api}/git/trees/{tree}"},
         },
     }
-
-
-def combined_status(api: str, repository: Shape, object_id: str) -> Shape:
-    """The status of a commit that nobody has reported on."""
-    return {
-        "state": "pending",
-        "statuses": [],
-        "sha": object_id,
-        "total_count": 0,
-        "repository": repository,
-        "commit_url": f"{api}/commits/{object_id}",
-        "url": f"{api}/commits/{object_id}/status",
-    }

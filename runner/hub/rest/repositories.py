@@ -24,8 +24,6 @@ def repository_routes(api: Api) -> list[BaseRoute]:
         api.route("GET", _REPO, get_repository),
         api.route("GET", _REPO + "/git/ref/{ref:path}", get_ref),
         api.route("GET", _REPO + "/branches/{branch:path}", get_branch),
-        api.route("GET", _REPO + "/commits/{ref:path}/check-runs", list_check_runs),
-        api.route("GET", _REPO + "/commits/{ref:path}/status", get_status),
     ]
 
 
@@ -81,23 +79,3 @@ def get_branch(call: Call) -> Answer:
     api, html_url = call.api(repository), f"{call.site.url}/{repository.full_name}"
     commit = git_shapes.commit(api, html_url, object_id, bare.show(object_id))
     return Answer(body=git_shapes.branch(api, html_url, name, commit))
-
-
-def list_check_runs(call: Call) -> Answer:
-    """No continuous integration runs here."""
-    _commit(call)
-    return Answer(body={"total_count": 0, "check_runs": []})
-
-
-def get_status(call: Call) -> Answer:
-    """GitHub's answer for a commit that nobody has reported on."""
-    object_id, repository = _commit(call), call.repository()
-    shape = call.shapes.repository(repository)
-    return Answer(body=git_shapes.combined_status(call.api(repository), shape, object_id))
-
-
-def _commit(call: Call) -> str:
-    found = BareRepository(call.repository().path).commit(call.path["ref"])
-    if found is None:
-        raise Refusal(422, f"No commit found for SHA: {call.path['ref']}")
-    return found

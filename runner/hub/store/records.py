@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.hub.checks import Check, Source
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
@@ -96,3 +98,39 @@ class Issue:
     def state(self) -> str:
         """`open` or `closed`."""
         return "open" if self.open else "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The checks of one commit from one source; a run of `workflow`, when that is GitHub Actions.
+
+    `branch` is the one on which the commit was seen first.
+    """
+
+    id: int
+    repository: int
+    commit_id: str
+    source: Source
+    workflow: str
+    branch: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRun:
+    """One attempt of a check, of any source. `conclusion` is None until it is known.
+
+    It started in the list number `polls` that a client got, at `began` seconds since the epoch.
+    """
+
+    id: int
+    suite: Suite
+    plan: int
+    check: Check
+    attempt: int
+    polls: int
+    began: float
+    started_at: str
+    conclusion: str | None
+    completed_at: str | None
+    log: str

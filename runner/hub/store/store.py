@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from runner.hub.store.checks import Checks
 from runner.hub.store.comments import Comments
 from runner.hub.store.database import Database
 from runner.hub.store.issues import Issues
@@ -19,6 +20,7 @@ class Store:
         self.labels = Labels(self._database)
         self.issues = Issues(self._database, self.labels)
         self.comments = Comments(self._database)
+        self.checks = Checks(self._database)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make what the block reads and writes one step that no other thread can come between."""
