@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 _DEADLINE = 60  # seconds; everything here works on a local repository
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -131,6 +132,27 @@ class BareRepository:
         directory.mkdir()
         index = {"GIT_INDEX_FILE": f"{directory}.index"}
         self._git(f"--work-tree={directory}", "read-tree", "--reset", "-u", commit, extra=index)
+
+    def is_ancestor(self, one: str, other: str) -> bool:
+        """Tell whether the history of `other` has the commit `one`."""
+        return self._run("merge-base", "--is-ancestor", one, other).returncode == 0
+
+    def rebased(self, head: str, onto: str, committer: Signature) -> str | None:
+        """Return the last of the commits of `head` made anew on `onto`, or None when they conflict."""
+        quiet = ("-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false")
+        identity = {"GIT_COMMITTER_NAME": committer.name, "GIT_COMMITTER_EMAIL": committer.email}
+        with TemporaryDirectory(prefix="nightkeep-hub-") as directory:
+            place = f"{directory}/tree"
+            self._git(*quiet, "worktree", "add", "--quiet", "--detach", place, head)
+            try:
+                ended = self._run("-C", place, *quiet, "rebase", "--quiet", onto, extra=identity)
+                return self._git("-C", place, "rev-parse", "HEAD") if ended.returncode == 0 else None
+            finally:
+                self._git("worktree", "remove", "--force", place)
+
+    def delete_ref(self, name: str, old: str) -> bool:
+        """Delete the ref `name` that holds `old`; returns False when it is not there any more."""
+        return self._run("update-ref", "-d", name, old).returncode == 0
 
     def difference(self, base: str, head: str) -> Difference:
         """Count what `head` has beyond `base`; nothing when the two share no history."""

@@ -1,5 +1,6 @@
 """What a test can tell the hub about a repository, as its owner would on GitHub's settings pages."""
 
+from runner.hub.requirements import rule
 from runner.hub.store import Store
 
 
@@ -38,3 +39,21 @@ class Facts:
             if issue is None or issue.pull is not None:
                 raise ValueError(f"#{number} is not an issue of {full_name}")
             return self._store.issues.transfer(issue, self._store.repositories.named(target).id).number
+
+    def set(self, full_name: str, **settings: bool | int) -> None:
+        """Change fields of the repository's `Settings`, such as `allow_squash_merge` or `delete_branch_on_merge`."""
+        self._store.rules.set(self._store.repositories.named(full_name).id, **settings)
+
+    def add_rule(self, full_name: str, branch: str, kind: str, **parameters: object) -> None:
+        """Let a rule of GitHub's type `kind` hold for a branch, with GitHub's defaults for parameters not given.
+
+        Known are `pull_request`, `required_status_checks`, `required_linear_history` and `merge_queue`.
+        """
+        self._store.rules.add(self._store.repositories.named(full_name).id, branch, rule(kind, parameters))
+
+    def approve(self, full_name: str, number: int, login: str) -> None:
+        """Let the user `login`, whose word counts, approve of a pull request."""
+        issue = self._store.issues.find(self._store.repositories.named(full_name).id, number)
+        if issue is None or issue.pull is None:
+            raise ValueError(f"#{number} is not a pull request of {full_name}")
+        self._store.rules.approve(issue.id, login)

@@ -144,5 +144,5 @@ def test_the_hubs_schema_is_part_of_githubs(contract: Contract) -> None:
 
 
 def test_the_excerpts_stay_small() -> None:
-    assert (HERE / "github-openapi.json").stat().st_size < 150_000
+    assert (HERE / "github-openapi.json").stat().st_size < 200_000
     assert (HERE / "github-schema.graphql").stat().st_size < 50_000

@@ -8,6 +8,7 @@ from runner.hub.rest.checks import check_routes
 from runner.hub.rest.comments import comment_routes
 from runner.hub.rest.issues import issue_routes
 from runner.hub.rest.labels import label_routes
+from runner.hub.rest.protection import protection_routes
 from runner.hub.rest.pulls import pull_routes
 from runner.hub.rest.repositories import repository_routes
 from runner.hub.site import Site
@@ -17,6 +18,7 @@ def rest_routes(site: Site) -> list[BaseRoute]:
     """Return every route, to be mounted under `/api/v3`."""
     api = Api(site)
     parts = (
+        protection_routes,  # before the branches, whose names may hold slashes
         repository_routes,
         check_routes,
         action_routes,

@@ -116,6 +116,33 @@ CREATE TABLE IF NOT EXISTS check_polls (
     polls INTEGER NOT NULL,
     UNIQUE (repository, commit_id, source)
 );
+CREATE TABLE IF NOT EXISTS settings (
+    repository INTEGER PRIMARY KEY REFERENCES repositories (id),
+    document TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS protections (
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    branch TEXT NOT NULL,
+    document TEXT NOT NULL,
+    UNIQUE (repository, branch)
+);
+CREATE TABLE IF NOT EXISTS rules (
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    branch TEXT NOT NULL,
+    type TEXT NOT NULL,
+    parameters TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS approvals (
+    issue INTEGER NOT NULL REFERENCES issues (id),
+    login TEXT NOT NULL,
+    UNIQUE (issue, login)
+);
+CREATE TABLE IF NOT EXISTS answers (
+    issue INTEGER NOT NULL REFERENCES issues (id),
+    ends TEXT NOT NULL,
+    answers INTEGER NOT NULL,
+    UNIQUE (issue, ends)
+);
 CREATE INDEX IF NOT EXISTS comments_of_issue ON comments (issue);
 CREATE VIEW IF NOT EXISTS whole_issues AS
     SELECT issues.*, pulls.*, (SELECT count(*) FROM comments WHERE comments.issue = issues.id) AS comments

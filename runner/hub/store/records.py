@@ -27,6 +27,29 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a repository is set, under GitHub's names.
+
+    `mergeability_answers` is ours: so many answers about a pull request say first that GitHub is still finding out.
+    """
+
+    allow_merge_commit: bool = True
+    allow_squash_merge: bool = True
+    allow_rebase_merge: bool = True
+    delete_branch_on_merge: bool = False
+    mergeability_answers: int = 1
+
+    def allows(self, method: str) -> bool:
+        """Tell whether pull requests may be merged by `merge`, `squash` or `rebase`."""
+        allowed = {
+            "merge": self.allow_merge_commit,
+            "squash": self.allow_squash_merge,
+            "rebase": self.allow_rebase_merge,
+        }
+        return allowed[method]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
     """A label of one repository."""
 

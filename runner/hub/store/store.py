@@ -9,6 +9,7 @@ from runner.hub.store.database import Database
 from runner.hub.store.issues import Issues
 from runner.hub.store.labels import Labels
 from runner.hub.store.repositories import Repositories
+from runner.hub.store.rules import Rules
 
 
 class Store:
@@ -21,6 +22,7 @@ class Store:
         self.issues = Issues(self._database, self.labels)
         self.comments = Comments(self._database)
         self.checks = Checks(self._database)
+        self.rules = Rules(self._database)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make what the block reads and writes one step that no other thread can come between."""
