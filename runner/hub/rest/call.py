@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -159,7 +160,8 @@ class Api:
             return JSONResponse(refusal.body(), refusal.status)
         if answer.body is None:
             return Response(status_code=answer.status, headers=dict(answer.headers))
-        return JSONResponse(answer.body, answer.status, dict(answer.headers))
+        response = JSONResponse(answer.body, answer.status, dict(answer.headers))
+        return _conditional(request, response) if call.method == "GET" else response
 
     def _admit(self, request: Request, body: bytes, needs: Permission, area: Area | None) -> Call:
         visitor = self._site.door.visitor(request.headers.get("authorization", ""))
@@ -177,3 +179,15 @@ class Api:
             query=request.query_params,
             body=body,
         )
+
+
+def _conditional(request: Request, response: Response) -> Response:
+    """Return what a client gets that may have this answer already.
+
+    https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
+    """
+    tag = f'"{sha256(response.body).hexdigest()}"'
+    known = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
+    answer = Response(status_code=304) if tag in known else response
+    answer.headers["ETag"] = f"W/{tag}"
+    return answer

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import requests
 from github.Repository import Repository
 
 from runner.hub import NEVER, Check, Exchange, Hub, Permission, Source, Token, TokenKind, Wait
@@ -89,6 +90,17 @@ def test_who_does_not_poll_sees_what_the_last_list_showed(hub: Hub) -> None:
         [suite] = ask(hub, "GET", f"{API}/commits/main/check-suites").json()["check_suites"]
         assert suite["status"] == expected
         seen(hub, "main")
+
+
+def test_an_unchanged_list_is_a_poll_too(hub: Hub) -> None:
+    hub.ci.add(NAME, Check("slow", concludes=Wait(polls=2)))
+    path, headers = f"{hub.url}{API}/commits/main/check-runs", {"Authorization": f"Bearer {ADMIN}"}
+    statuses = []
+    for _ in range(4):
+        answer = requests.get(path, headers=headers, timeout=30)
+        statuses.append(answer.status_code)
+        headers["If-None-Match"] = answer.headers["etag"]
+    assert statuses == [200, 304, 200, 304]
 
 
 def test_a_check_may_never_appear_or_never_end(hub: Hub) -> None:
