@@ -69,14 +69,18 @@ class CheckShapes:
         }
 
     def run(self, jobs: list[CheckRun]) -> Shape:
-        """A workflow run with these jobs, one at least."""
+        """A workflow run with these jobs, one at least; it is queued once some are to run again, before they do."""
         suite = jobs[0].suite
+        attempt = self._call.store.checks.last_attempt(suite.id)
+        shown = max(job.attempt for job in jobs)
+        ahead = {"status": "queued", "conclusion": None} if attempt > shown else {}
         number = run_of(suite)
         address, workflow = f"{self._api}/actions/runs/{number}", _number(suite.workflow)
         repository = self._call.shapes.repository(self._repository)
         below = ("jobs", "logs", "artifacts", "cancel", "rerun")
         commit = self._commit(suite)
-        return self._whole(jobs) | {
+        whole = self._whole(jobs) | ahead
+        return whole | {
             "id": number,
             "node_id": f"WFR_{number}",
             "name": suite.workflow,
@@ -84,7 +88,7 @@ class CheckShapes:
             "display_title": str(commit["message"]).partition("\n")[0],
             "event": "merge_group" if suite.branch.startswith("gh-readonly-queue/") else "push",
             "run_number": suite.id,
-            "run_attempt": max(job.attempt for job in jobs),
+            "run_attempt": attempt,
             "workflow_id": workflow,
             "check_suite_id": suite.id,
             "url": address,

@@ -72,6 +72,11 @@ class Checks:
         rows = self._database.rows(f"{_RUNS} WHERE repository = ? AND commit_id = ? ORDER BY id", repository, commit)
         return [_run(row) for row in rows]
 
+    def last_attempt(self, suite: int) -> int:
+        """Return the number of the last attempt of any check of a suite, whether it has appeared or not."""
+        row = self._database.row("SELECT max(attempt) AS last FROM check_runs WHERE suite = ?", suite)
+        return int(row["last"] or 0) if row is not None else 0
+
     def find(self, repository: int, run: int) -> CheckRun | None:
         """Return one attempt."""
         row = self._database.row(f"{_RUNS} WHERE repository = ? AND id = ?", repository, run)
