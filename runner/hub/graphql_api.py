@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from runner.hub import merge_queue
 from runner.hub.access import Permission, TokenKind, Visitor
-from runner.hub.merging import mergeability
+from runner.hub.merging import answered
 from runner.hub.pull_requests import follow
 from runner.hub.refusal import ARCHIVED, FORBIDDEN, NO_DRAFTS, Refusal
 from runner.hub.site import Site
@@ -251,7 +251,7 @@ class _Resolvers:
     def _merge_state(self, repository: Repository, issue: Issue) -> dict[str, Any]:
         """Return the resolvers of what git is asked for only when the query wants it, and once."""
         states = {None: "UNKNOWN", True: "MERGEABLE", False: "CONFLICTING"}
-        found = cache(partial(mergeability, self._site, repository, issue, is_answer=True))
+        found = cache(partial(answered, self._site, repository, issue))
         return {
             "mergeable": lambda _info: states[found().mergeable],
             "mergeStateStatus": lambda _info: found().state.upper(),

@@ -5,13 +5,13 @@ from typing import Any
 from urllib.parse import quote
 
 from runner.hub.bare import BareRepository
+from runner.hub.check_addresses import check_page, run_of
 from runner.hub.checks import PASSING, Source, overall
 from runner.hub.rest.call import Call
 from runner.hub.store import CheckRun, Repository, Suite
 
 Shape = dict[str, Any]
 
-_RUNS_FROM = 9_000_000_000  # a run and its suite have different ids, as on GitHub; this is how far they are apart
 _APPS = {Source.ACTIONS: (15368, "github-actions", "GitHub Actions"), Source.APP: (4711, "acme-ci", "Acme CI")}
 
 
@@ -210,23 +210,6 @@ class CheckShapes:
             "permissions": {"checks": "write", "metadata": "read"},
             "events": [],
         }
-
-
-def run_of(suite: Suite) -> int:
-    """Return the id of the workflow run that a suite stands for."""
-    return _RUNS_FROM + suite.id
-
-
-def suite_of(run: int) -> int:
-    """Return the id of the suite of a workflow run."""
-    return run - _RUNS_FROM
-
-
-def check_page(html_url: str, run: CheckRun) -> str:
-    """Return the page of a check in the repository whose pages begin with `html_url`."""
-    if run.suite.source is Source.ACTIONS:
-        return f"{html_url}/actions/runs/{run_of(run.suite)}/job/{run.id}"
-    return f"{html_url}/runs/{run.id}"
 
 
 def status_state(run: CheckRun) -> str:
