@@ -1,7 +1,7 @@
 """Scripted continuous integration: it looks at the heads of branches, and does with them what it was told.
 
-There is no process and no clock behind it. Whoever asks for a check or for a pull request makes it look at the
-branches and go on, so that a test sees the same each time.
+There is no process and no clock behind it. Whoever pushes over HTTP, or asks for a check or a pull request, makes it
+look at the branches and go on, so that a test sees the same each time.
 """
 
 import os
@@ -24,7 +24,8 @@ _KILLED = 124  # what a command that took longer ends with, as `timeout` says it
 class CI:
     """What a test tells the hub about checks, and what the hub's other parts ask about them.
 
-    A commit is seen when it is the head of a branch while somebody asks; one that was pushed over before is not.
+    A commit is seen when it is the head of a branch then; one that git put there and replaced behind the hub's back is
+    not.
     """
 
     def __init__(self, store: Store, children: Children) -> None:
@@ -44,6 +45,8 @@ class CI:
 
     def look(self, repository: Repository) -> None:
         """Start what is to be done with the heads of all branches."""
+        if not self._store.checks.has_plans(repository.id):
+            return
         bare = BareRepository(repository.path)
         with self._store.transaction():
             for branch, commit in bare.refs().items():

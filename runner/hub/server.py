@@ -66,9 +66,9 @@ class Hub:
         """Method and path of every API request so far, drilled ones too; git and the pages are not in it."""
         self._door: Door
         self.facts: Facts
-        """What can be told to a hub that is being served: archived, renamed, transferred, without drafts."""
+        """What can be told to a hub that is being served, such as archived, renamed, approved: see `facts`."""
         self.ci: CI
-        """What checks the commits that are pushed to it: see `runner.hub.checks`."""
+        """What checks the commits that are pushed to it: see `checks`."""
 
     def drill(self, method: str, path: str, trouble: Trouble, *, times: int | None = 1, contains: str = "") -> Drill:
         """Apply `trouble` to the next `times` requests (None: to all) that match, until the result is left or removed.

@@ -27,6 +27,12 @@ class Checks:
         """Do nothing with commits that are pushed from now on."""
         self._database.write("UPDATE check_plans SET ended = 1 WHERE repository = ?", repository)
 
+    def has_plans(self, repository: int) -> bool:
+        """Tell whether anything is to be done with pushed commits."""
+        return (
+            self._database.row("SELECT 1 FROM check_plans WHERE repository = ? AND NOT ended", repository) is not None
+        )
+
     def plans_without(self, repository: int, commit: str) -> list[tuple[int, Check]]:
         """Return the plans that were not started for a commit, each with its id."""
         statement = """SELECT id, document FROM check_plans WHERE repository = ? AND NOT ended AND id NOT IN
