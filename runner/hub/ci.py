@@ -28,9 +28,10 @@ class CI:
     not.
     """
 
-    def __init__(self, store: Store, children: Children) -> None:
+    def __init__(self, store: Store, children: Children, everywhere: tuple[Check, ...] = ()) -> None:
         self._store = store
         self._children = children
+        self._everywhere = everywhere
         self._at_work = threading.Lock()
 
     def add(self, full_name: str, check: Check) -> None:
@@ -45,12 +46,15 @@ class CI:
 
     def look(self, repository: Repository) -> None:
         """Start what is to be done with the heads of all branches."""
-        if not self._store.checks.has_plans(repository.id):
+        for check in self._everywhere:
+            self._store.checks.keep_plan(repository.id, check)
+        plans = self._store.checks.plans(repository.id)
+        if not plans:
             return
         bare = BareRepository(repository.path)
         with self._store.transaction():
             for branch, commit in bare.refs().items():
-                self._start(repository, bare, branch, commit)
+                self._start(repository, bare, branch, commit, plans)
 
     def listed(self, repository: Repository, commit: str, polled: Source | None = None) -> list[CheckRun]:
         """Return the newest attempt that can be seen of every check of a commit, in the order of their start.
@@ -77,12 +81,15 @@ class CI:
             for run in runs:
                 self._begin(repository, run.suite.id, run.plan, run.suite.commit_id, run.check, run.attempt + 1)
 
-    def _start(self, repository: Repository, bare: BareRepository, branch: str, commit: str) -> None:
-        changed: list[str] | None = None
-        for plan, check in self._store.checks.plans_without(repository.id, commit):
-            if check.paths and changed is None:
-                changed = bare.changed_files(bare.fork_point(commit), commit)
-            if check.is_for(branch, changed or []):
+    def _start(
+        self, repository: Repository, bare: BareRepository, branch: str, commit: str, plans: dict[int, Check]
+    ) -> None:
+        started = self._store.checks.started(repository.id, commit)
+        waiting = {plan: check for plan, check in plans.items() if plan not in started}
+        has_paths = any(check.paths for check in waiting.values())
+        changed = bare.changed_files(bare.fork_point(commit), commit) if has_paths else []
+        for plan, check in waiting.items():
+            if check.is_for(branch, changed):
                 suite = self._store.checks.suite(repository.id, commit, branch, check)
                 self._begin(repository, suite, plan, commit, check, attempt=1)
 

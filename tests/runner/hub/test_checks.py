@@ -286,3 +286,13 @@ def test_checks_outlive_the_hub(world: World, tmp_path: Path) -> None:
     with Hub(tmp_path / "hub") as again:
         assert seen(again, "main") == before == [("test", "completed", "failure")]
         assert seen(again, push_branch(world, "topic", "topic\n")) == before
+
+
+def test_every_repository_is_checked_by_what_the_hub_was_started_with(world: World, tmp_path: Path) -> None:
+    repositories = {NAME: world.origin}
+    with Hub(tmp_path / "hub", repositories=repositories, checks=[Check("test", command="false")]) as hub:
+        assert seen(hub, "main") == [("test", "completed", "failure")]
+    with Hub(tmp_path / "hub", checks=[Check("test", command="true")]) as again:
+        topic = push_branch(world, "topic", "topic\n")
+        assert seen(again, topic) == [("test", "completed", "success")]
+        assert [one for *_, one in seen(again, "main")] == ["failure", "success"]
