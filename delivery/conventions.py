@@ -11,7 +11,8 @@ from worktree import CommitRule
 class Conventions:
     """`setup` and `verify` are argument lists, run before and after the agent, None for none of them.
 
-    `opens_draft` says whether a Failed run with work on origin and no pull request opens one.
+    `opens_draft` says whether a Failed run with work on origin and no pull request opens one. `checkpoint_every` is in
+    seconds; `publishes_checkpoints` says whether they go to origin, None for where the repository is private.
     """
 
     instructions: Instructions = field(default_factory=Instructions)
@@ -19,5 +20,7 @@ class Conventions:
     verify: Sequence[str] | None = None
     commit: CommitRule = CommitRule.AUTO
     opens_draft: bool = True
+    checkpoint_every: float = 300
+    publishes_checkpoints: bool | None = None
     ready_label: str = "ready-for-agent"
     in_progress_label: str = "in-progress"

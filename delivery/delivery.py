@@ -14,14 +14,14 @@ from delivery.prompt import opening_prompt
 from delivery.pull_request import Description, PullRequests, describe
 from delivery.session import SessionRequest, SessionResult, Sessions
 from delivery.text import one_line
-from worktree import Interruption, Journal, Worktree
+from worktree import Checkpoint, CheckpointRule, Interruption, Journal, Watch, Worktree
 
 _SUBJECT_LIMIT = 72
 
 
 @dataclass(slots=True, kw_only=True)
 class Delivery:
-    """One Delivery in one worktree. `stage` and `session` tell how far it came."""
+    """One Delivery in one worktree. `stage` and `session` tell how far it came, `went_on_from` where it began."""
 
     plan: Plan
     conventions: Conventions
@@ -33,6 +33,15 @@ class Delivery:
     report: Callable[[str], None]
     stage: Stage = field(default=Stage.SESSION, init=False)
     session: SessionResult | None = field(default=None, init=False)
+    went_on_from: Checkpoint | None = field(default=None, init=False)
+    _watch: Watch = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Have checkpoints taken while sessions run."""
+        told = self.conventions.publishes_checkpoints
+        to_origin = self.plan.is_private is True if told is None else told
+        rule = CheckpointRule(every=self.conventions.checkpoint_every, to_origin=to_origin)
+        self._watch = self.worktree.watch(rule, self.report)
 
     def carry_out(self) -> PullRequest | Failure:
         """Deliver; returns the pull request that is ready, or what the failure function made of it."""
@@ -52,6 +61,7 @@ class Delivery:
             )
 
     def _deliver(self) -> PullRequest:
+        self._take_over()
         self._run_step(Stage.SETUP, self.conventions.setup)
         session = self._run_session()
         description = describe(self.plan.issue, session.pull_request_text, session.final_text)
@@ -76,6 +86,18 @@ class Delivery:
         self._stop_if_interrupted()
         return pull_request
 
+    def _take_over(self) -> None:
+        checkpoint = self.plan.checkpoint
+        if checkpoint is None:
+            return
+        self.stage = Stage.WORKTREE
+        self.journal.enter("take-over", run=checkpoint.run_id)
+        self.report(f"{checkpoint}, which has not ended, is on origin; going on from it")
+        if self.worktree.take_over(checkpoint):
+            self.went_on_from = checkpoint
+        else:
+            self.report("it was not gone on from: another run has it, or the branch has moved since")
+
     def _stop_if_interrupted(self) -> None:
         if self.interruption.recorded:
             raise RunFailureError("interrupted")
@@ -95,6 +117,7 @@ class Delivery:
             base=plan.base,
             branch=plan.branch,
             continued=isinstance(plan.choice, Continuation),
+            vanished=self.went_on_from is not None,
             instructions=self.conventions.instructions,
         )
         return self._run("implement", prompt, None)
@@ -117,6 +140,7 @@ class Delivery:
             argv=argv,
             directory=self.worktree.path,
             private=self.worktree.private,
+            watch=self._watch,
             environment={
                 "NIGHTKEEP_RUN": self.worktree.run_id,
                 "NIGHTKEEP_ISSUE_URL": plan.issue.url,

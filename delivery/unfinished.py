@@ -10,6 +10,7 @@ _STAGES = {
     "claim": Stage.WORKTREE,
     "worktree": Stage.WORKTREE,
     "begun": Stage.SETUP,
+    "take-over": Stage.WORKTREE,
     "session": Stage.SESSION,
     "settle": Stage.COMMIT,
     "push": Stage.PUSH,

@@ -1,5 +1,6 @@
 """Git and the disk: worktrees that lose nothing."""
 
+from worktree.checkpoint import CHECKPOINTS, CheckpointRule, Watch
 from worktree.ending import Ending, Preserved
 from worktree.errors import (
     AcquisitionError,
@@ -23,12 +24,17 @@ from worktree.redaction import Redactor, secrets_in
 from worktree.remote import Fence, Origin, RefUpdate
 from worktree.store import rescued_by
 from worktree.survey import Survey
+from worktree.takeover import WENT_ON_FROM, Checkpoint, read_checkpoints
 from worktree.temporary import sweep_temporary, temporary_directory
 from worktree.worktree import CommitRule, Worktree
 
 __all__ = [
+    "CHECKPOINTS",
+    "WENT_ON_FROM",
     "AcquisitionError",
     "BranchTakenError",
+    "Checkpoint",
+    "CheckpointRule",
     "CommitRule",
     "DeferredError",
     "Ending",
@@ -50,6 +56,7 @@ __all__ = [
     "Retained",
     "Survey",
     "UnsettledError",
+    "Watch",
     "Worktree",
     "WorktreeError",
     "alone",
@@ -57,6 +64,7 @@ __all__ = [
     "host_name",
     "name_in_the_way",
     "orphans",
+    "read_checkpoints",
     "read_journal",
     "rescued_by",
     "retained_by",

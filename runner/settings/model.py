@@ -69,6 +69,17 @@ class SessionSettings(Section):
     )
 
 
+class CheckpointSettings(Section):
+    """How the work of a session that still runs is kept."""
+
+    every: Duration = _key("5m", "How long a session works between two checkpoints of what it has made.")
+    push: Literal["auto", "always", "never"] = _key(
+        "auto",
+        "Whether checkpoints go to origin, where they outlive this machine. auto: when the repository is private; "
+        "always; never: they stay on this machine.",
+    )
+
+
 class FailedRunSettings(Section):
     """What a Failed run leaves on GitHub."""
 
@@ -136,6 +147,7 @@ class Settings(Section):
     setup: Command | None = _key(None, "A command that is run in the worktree before the agent, without a shell.")
     verify: Command | None = _key(None, "A command that is run in the worktree after the agent, without a shell.")
     session: SessionSettings = Field(default_factory=SessionSettings)
+    checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     failed_run: FailedRunSettings = Field(default_factory=FailedRunSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     labels: LabelSettings = Field(default_factory=LabelSettings)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.benchmarks.checkpoints import checkpoint_rows
 from tests.benchmarks.keeping import across_rows, keeping_rows
 from tests.benchmarks.large import Large
 from tests.benchmarks.measure import Row, counts_processor_time, table
@@ -41,7 +42,8 @@ def main(rounds: int = 10) -> None:
 
 def _large_rows(root: Path, elsewhere: Path, rounds: int) -> list[Row]:
     large = Large(_made(root / "large"))
-    rows = [*worktree_rows(large, rounds), *snapshot_rows(large, rounds), *keeping_rows(large, rounds)]
+    rows = [*worktree_rows(large, rounds), *snapshot_rows(large, rounds), *checkpoint_rows(large, rounds)]
+    rows += keeping_rows(large, rounds)
     return rows + across_rows(large.with_worktrees_in(elsewhere), rounds)
 
 
