@@ -152,18 +152,12 @@ def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     if outcome.retained is None or outcome.worktree is None:
         return ""
     branch, path = shlex.quote(outcome.branch), shlex.quote(visible(str(outcome.worktree)))
-    # One chain: nothing is removed before its commits have a name.
-    commands = (
-        f"git -C {path} status --ignored\n"
-        f"git branch {branch}-kept $(git -C {path} rev-parse HEAD) \\\n"
-        f"  && git worktree remove --force --force {path} && git branch -D {branch}"
-    )
     return (
         f"**Kept on {_code(facts.host, room)}** is the worktree, because {_code(outcome.retained, room)}. Until "
-        "somebody took from it what is needed and removed it, in the clone beside it, no Run from there works on this "
-        "branch:\n\n"
-        f"{fenced(commands, 'sh')}\n\n"
-        f"When origin takes its commits: `git push origin {branch}-kept:refs/heads/{branch}`."
+        "somebody has released it, in the clone beside it, no Run from there works on this branch. This shows what it "
+        "holds, asks, and loses nothing:\n\n"
+        f"{fenced(f'nightkeep worktrees release {path}', 'sh')}\n\n"
+        f"Before that, if origin takes its commits by now: `git -C {path} push origin HEAD:refs/heads/{branch}`."
     )
 
 
