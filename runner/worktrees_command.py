@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from delivery.errors import PreflightError
+from runner.access import Access, with_access
 from runner.exit_codes import ExitCode
-from runner.rescue_access import Access, counted, printable, with_access, written_size
 from runner.table import aligned, print_table
+from runner.wording import counted, printable, written_size
 from worktree import Ending, GitError, Interrupted, Interruption, Worktree, WorktreeError, has_record
 from worktree.holding import Holding, read_holding
 from worktree.inventory import Listed, Standing, list_worktrees

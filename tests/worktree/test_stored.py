@@ -463,9 +463,7 @@ def test_nothing_is_deleted_of_a_run_that_was_killed_with_its_worktree(world: Wo
         [sys.executable, "-c", script, str(world.launch)], capture_output=True, text=True, check=False
     )
     put(world, killed.stdout.strip())
-    with pytest.raises(
-        RescueError, match="still there; release it first: nightkeep worktrees release .*widget-issue-7"
-    ):
+    with pytest.raises(RescueError, match=r"release it first: nightkeep worktrees release .*widget-issue-7"):
         drop(deleter(world, []), only(world))
 
 
