@@ -26,6 +26,10 @@ _LONGEST_HIDDEN = 3_000  # characters
 # What a later Run goes on from, or takes the place of.
 _ON_BRANCH = ("failure marker", "Issue branch", "session output")
 _KEPT = re.compile(r"<!-- nightkeep:failure-note [^\n]* -->\n<!-- nightkeep:kept ([A-Za-z0-9+/=]+) -->\n")
+_MADE_AT = re.compile(
+    r"^(?:<sub>Run .* on .*|An earlier Run on this branch failed\. Resolved by run \S+), (\d{4}-\d\d-\d\dT[\d:]{8}Z)",
+    re.MULTILINE,
+)
 _COMMAND_CHARACTERS = 10_000
 
 
@@ -105,6 +109,19 @@ def with_earlier(note: str, earlier: str) -> str:
     rest = rest.removeprefix(f"{_hidden(mine)}\n")
     longer = f"{first}\n{_hidden([*mine, *more])}\n{rest.rstrip()}\n\n{table}{left}\n"
     return longer if len(longer) <= _NOTE_LIMIT else note
+
+
+def newer_of(note: str, other: str) -> str:
+    """Return that of two notes on the same branch which was made later, with the places that the other one names.
+
+    For a note that could not be written when it was made: somebody else may have written one since.
+    """
+    return with_earlier(note, other) if _made_at(note) > _made_at(other) else with_earlier(other, note)
+
+
+def _made_at(note: str) -> str:
+    """Return when a note was made, as its last lines say, which no agent has a say in; "" where they do not."""
+    return next(iter(_MADE_AT.findall(note)[-1:]), "")
 
 
 def _hidden(places: Sequence[tuple[str, str]]) -> str:

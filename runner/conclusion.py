@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from delivery.errors import PreflightError
 from delivery.note import show_command
 from delivery.outcome import Outcome, Result
+from delivery.untold import RECOVER
 from runner.actions import WorkflowStep, error_annotation
 from runner.exit_codes import ExitCode, signal_exit_code
 from runner.logs import CommandLog
@@ -136,6 +137,7 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "retained": outcome.retained,
         "rescued": str(outcome.rescued) if outcome.rescued else None,
         "session_log": str(outcome.session_log) if outcome.session_log else None,
+        "untold": {"file": str(outcome.untold), "command": RECOVER} if outcome.untold else None,
         "run": outcome.run_id,
         "interrupted_by": outcome.interruption.name if outcome.interruption else None,
     }

@@ -57,7 +57,14 @@ def _recover(access: Access, *, as_json: bool) -> int:
 
 def _as_document(one: Recovered) -> dict[str, object]:
     ended = as_document(one.outcome) if one.outcome else None
-    return {"run": one.run_id, "branch": one.branch, "issue": one.issue_url, "ended": ended, "trouble": one.trouble}
+    return {
+        "run": one.run_id,
+        "branch": one.branch,
+        "issue": one.issue_url,
+        "ended": ended,
+        "note": one.note,
+        "trouble": one.trouble,
+    }
 
 
 def _unreachable() -> IssueUrl:
