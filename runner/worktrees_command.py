@@ -15,11 +15,19 @@ from runner.access import Access, with_access
 from runner.exit_codes import ExitCode
 from runner.table import aligned, print_table
 from runner.wording import counted, printable, written_size
-from worktree import Ending, GitError, Interrupted, Interruption, Worktree, WorktreeError, has_record
+from worktree import (
+    Ending,
+    GitError,
+    Interrupted,
+    Interruption,
+    Owner,
+    Worktree,
+    WorktreeError,
+    has_record,
+    read_held,
+)
 from worktree.holding import Holding, read_holding
 from worktree.inventory import Listed, Standing, list_worktrees
-from worktree.reclaim import read_held
-from worktree.record import Owner, aside_of
 
 _MOST_NAMED = 10
 _GLANCE = 0.2  # seconds between looks, while somebody thinks, whether a signal has come
@@ -111,7 +119,7 @@ def retained_at(given: Path, listed: Sequence[Listed]) -> Listed:
     # A link in the place of the worktree is the worktree's name, not another place.
     written = Path(os.path.abspath(given))  # noqa: PTH100 - follows no link
     meant = {Path(os.path.realpath(given)), Path(os.path.realpath(written.parent)) / written.name}
-    found = [one for one in listed if one.path and meant & _names(one.path)]
+    found = [one for one in listed if one.is_at(meant)]
     if not found:
         others = [str(one.path) for one in listed if one.standing is Standing.RETAINED]
         named = f"; retained are {', '.join(others)}" if others else ""
@@ -120,11 +128,6 @@ def retained_at(given: Path, listed: Sequence[Listed]) -> Listed:
     if why:
         raise _refused(why)
     return found[-1]
-
-
-def _names(path: Path) -> set[Path]:
-    resolved = Path(os.path.realpath(path.parent)) / path.name
-    return {resolved, aside_of(resolved), resolved.with_name(resolved.name.removesuffix(".removing"))}
 
 
 def _reason_to_refuse(one: Listed) -> str | None:

@@ -1,6 +1,6 @@
 """Which worktrees there are of the runs of a clone, by their records and by git's locks."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,6 +59,13 @@ class Listed:
     host: str | None = None
     retained: Retained | None = None
     half_released: bool = False
+
+    def is_at(self, places: Collection[Path]) -> bool:
+        """Whether one of some paths, their directories resolved, is that of the worktree, moved aside or not."""
+        if self.path is None:
+            return False
+        path = self.path.parent.resolve() / self.path.name
+        return any(path in (place, aside_of(place)) or place == aside_of(path) for place in places)
 
 
 def standing(owner: Owner, *, is_here: bool, has_ended: bool) -> Standing:
