@@ -21,7 +21,7 @@ from tests.worktree.left import (
     released,
     unfinished,
 )
-from tests.worktree.runs import admin_of, contents, create, kept_locally, origin_refs, records, store_of
+from tests.worktree.runs import admin_of, contents, create, kept_locally, origin_refs, records, resume, store_of
 from tests.world import World, commit, git
 from worktree import DeferredError, GitError, sweep_records, sweep_temporary
 from worktree.inventory import list_worktrees
@@ -114,15 +114,18 @@ def test_what_origin_has_by_now_is_just_removed(world: World) -> None:
     assert (store_of(world, wt).exists(), local_rescues(world)) == (False, "")
 
 
-def test_what_origin_no_longer_has_is_kept(world: World) -> None:
-    wt = unfinished(world)
-    pinned = git(wt.path, "rev-parse", "HEAD~1")
-    rewritten = git(world.origin, "commit-tree", "main^{tree}", "-m", "rewritten")
-    git(world.origin, "update-ref", "refs/heads/main", rewritten)
-    git(world.launch, "fetch", "-q", "origin", "+refs/heads/*:refs/remotes/origin/*")
-    git(world.launch, "reset", "-q", "--hard", "origin/main")
+def test_what_origin_held_at_the_start_and_no_longer_has_is_kept(world: World) -> None:
+    begun = git(world.origin, "commit-tree", "main^{tree}", "-p", "main", "-m", "begun before")
+    git(world.origin, "update-ref", "refs/heads/issue-7", begun)
+    with resume(world) as wt:
+        shell = subprocess.Popen(["sleep", "60"], cwd=wt.path)
+    shell.kill()
+    shell.wait()
+    assert wt.ending.kept
+    git(world.origin, "update-ref", "-d", "refs/heads/issue-7")
     assert not released(world, wt).kept
-    assert pinned in local_rescues(world)
+    assert gone(world, wt)
+    assert begun in local_rescues(world)
 
 
 def test_when_origin_is_not_asked_nothing_counts_as_being_there(world: World) -> None:
