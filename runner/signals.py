@@ -12,16 +12,18 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def recorded_signals() -> Iterator[Interruption]:
+def recorded_signals(
+    first: str = "stopping the agent, then keeping its work", again: str = "still keeping the work"
+) -> Iterator[Interruption]:
     """Record SIGINT, SIGTERM and SIGHUP instead of dying of them, while the block runs.
 
+    `first` says what the first of them makes the command do, `again` what it does when another comes.
     After it they are ignored: how the command ends is decided and told then.
     """
     interruption = Interruption()
 
     def record(signum: int, _frame: object) -> None:
-        first = interruption.recorded is None
-        said = "stopping the agent, then keeping its work" if first else "still keeping the work"
+        said = first if interruption.recorded is None else again
         interruption.record(signum)
         # Written past all buffers: a handler may run while the stream is in use. Whoever read it may be gone, and then
         # what the signal has interrupted must not get an error out of nowhere.

@@ -1,5 +1,6 @@
 """One linked worktree and all that is pinned about it; what preservation and clean-up work on."""
 
+import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -80,6 +81,8 @@ class Checkout:
     `stashes` (entries) and `configuration` are those of the Launch repository before the run. `included` is what was
     copied in for the task. Of a run that was reclaimed the files (`has_tree`), or even git's own directory
     (`has_admin`, then `admin` is the clone's), can be gone already, and of the configuration only filters are known.
+    `released` says that a person lets it go: an unfinished operation, and what the index alone holds, are then kept by
+    a snapshot here, instead of by the worktree.
     """
 
     record: RunRecord
@@ -101,6 +104,7 @@ class Checkout:
     ledger: Ledger
     has_tree: bool = True
     has_admin: bool = True
+    released: bool = False
 
     @property
     def branch_ref(self) -> str:
@@ -119,6 +123,10 @@ class Checkout:
         except OSError:
             return False
         return stat.S_ISDIR(status.st_mode) and (status.st_dev, status.st_ino) == self.identity
+
+    def is_displaced(self) -> bool:
+        """Whether something else stands where the worktree was."""
+        return os.path.lexists(self.path) and not self.is_in_place()
 
     def require_in_place(self) -> None:
         """Raise WorktreeError unless the files at `path` are the worktree's; a person's could be there instead."""

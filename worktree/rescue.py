@@ -5,11 +5,12 @@ from pathlib import Path
 
 from worktree.checkout import Checkout
 from worktree.errors import PrivateWorkError
+from worktree.files import private_index
 from worktree.made import named_commits, stashed, tips
 from worktree.record import read_records
 from worktree.remote import ABSENT, RefUpdate
 from worktree.screening import explained, screen_commits, shown
-from worktree.snapshot import commit_tree, take_snapshot
+from worktree.snapshot import commit_tree, index_tree, take_snapshot
 from worktree.state import State
 
 _MOST_NAMED = 5
@@ -31,6 +32,17 @@ def keep_snapshot(checkout: Checkout, state: State) -> str:
     checkout.ledger.snapshots[ref] = snapshot
     name_left(checkout, snapshot.left)
     return ref
+
+
+def keep_index(checkout: Checkout, state: State) -> None:
+    """Give what is in the index of a worktree whose files are gone a local rescue ref, unless HEAD has the same."""
+    if not (checkout.has_admin and state.head and (checkout.admin / "index").exists()):
+        return
+    with private_index(checkout.git, checkout.admin, checkout.directory.path) as private:
+        tree = index_tree(private, private.run("diff", "--name-only", "--diff-filter=U", "-z", "--cached").fields)
+    if tree != checkout.shared.run("rev-parse", "--verify", f"{state.head}^{{tree}}").text:
+        subject = f"nightkeep: snapshot of {checkout.record.branch}\n\nOf its index alone: its files were gone.\n"
+        keep(checkout, "snapshot", commit_tree(checkout.shared, tree, [state.head], subject))
 
 
 def name_left(checkout: Checkout, left: Mapping[str, str]) -> None:
