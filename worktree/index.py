@@ -1,5 +1,6 @@
 """Git's index, read from its file: what git compared each file with when it found it unchanged."""
 
+import os
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,10 @@ _HEADER = struct.Struct(">4sII")
 # Device, user and group are passed over.
 _ENTRY = {20: struct.Struct(">4I4x2I8xI20sH"), 32: struct.Struct(">4I4x2I8xI32sH")}
 _NAME_LENGTH, _EXTENDED, _ASSUME_VALID = 0x0FFF, 0x4000, 0x8000
-_SKIP_WORKTREE = 0x4000  # in the second flags
+_MORE_FLAGS = struct.Struct(">H")
+_SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x2000
+_NANO = 1_000_000_000
+GITLINK = 0o160000  # the mode of a submodule
 _READ = (2, 3)  # format versions; the fourth shortens names
 
 
@@ -21,53 +25,73 @@ class UnreadIndexError(ValueError):
 
 
 class Entry(NamedTuple):
-    """A path's state when git looked last. `times` are s and ns of the change, then of the modification; `hidden` says
-    that git was told not to look.
+    """A path's state when git looked last: the times of its change and modification in ns, inode and size as git keeps
+    them, the lower 32 bits.
+
+    `racy` says that it was looked at so late that its times alone cannot tell whether it changed since; `hidden` that
+    git was told not to look, `intended` that no content was added yet.
     """
 
-    times: tuple[int, int, int, int]
+    changed: int
+    modified: int
     inode: int
     mode: int
     size: int
     oid: bytes
+    racy: bool
     hidden: bool
+    intended: bool
 
 
 def read_index(file: Path, hash_size: int) -> dict[str, Entry]:
     """Return the entries of an index file by path, as Python's `os` functions take paths.
 
-    `hash_size` is an object id's length in bytes. Inode and size are as git keeps them, the lower 32 bits. Raises
-    UnreadIndexError for a form that is not read here: version 4, split, sparse or unknown; OSError.
+    `hash_size` is an object id's length in bytes. Raises UnreadIndexError for a form that is not read here: version 4,
+    split, sparse or unknown; OSError.
     """
+    written = int(os.lstat(file).st_mtime)
     data = read_regular(file, _LONGEST)
     try:
         signature, version, count = _HEADER.unpack_from(data)
         if signature != b"DIRC" or version not in _READ:
             raise UnreadIndexError(f"an index of version {version}")
-        entries, end = _entries(data, count, hash_size)
+        entries, end = _entries(data, count, hash_size, written)
         _refuse_required_extensions(data, end, hash_size)
     except struct.error as error:
         raise UnreadIndexError("an index that ends too early") from error
     return entries
 
 
-def _entries(data: bytes, count: int, hash_size: int) -> tuple[dict[str, Entry], int]:
-    layout = _ENTRY[hash_size]
+def _entries(data: bytes, count: int, hash_size: int, written: int) -> tuple[dict[str, Entry], int]:
+    """Return the entries, and where they end; the index was written in the second `written`."""
+    unpack, size_of_fixed = _ENTRY[hash_size].unpack_from, _ENTRY[hash_size].size
     found: dict[str, Entry] = {}
     start = _HEADER.size
     for _ in range(count):
-        c_s, c_ns, m_s, m_ns, inode, mode, size, oid, flags = layout.unpack_from(data, start)
-        name = start + layout.size + (2 if flags & _EXTENDED else 0)
-        length = flags & _NAME_LENGTH
-        if length == _NAME_LENGTH:
-            length = data.find(b"\0", name) - name
-            if length < 0:
+        c_s, c_ns, m_s, m_ns, inode, mode, size, oid, flags = unpack(data, start)
+        name, more = start + size_of_fixed, 0
+        if flags & _EXTENDED:
+            (more,) = _MORE_FLAGS.unpack_from(data, name)
+            name += _MORE_FLAGS.size
+        end = name + (flags & _NAME_LENGTH)
+        if end - name == _NAME_LENGTH:
+            end = data.find(b"\0", name)
+            if end < 0:
                 raise UnreadIndexError("an index that ends too early")
-        hidden = bool(flags & _ASSUME_VALID) or bool(flags & _EXTENDED and data[name - 2] << 8 & _SKIP_WORKTREE)
-        path = data[name : name + length].decode("utf-8", "surrogateescape")
-        found[path] = Entry((c_s, c_ns, m_s, m_ns), inode, mode, size, oid, hidden)
+        path = data[name:end].decode("utf-8", "surrogateescape")
+        found[path] = Entry(
+            c_s * _NANO + c_ns,
+            m_s * _NANO + m_ns,
+            inode,
+            mode,
+            size,
+            oid,
+            c_s >= written or m_s >= written,
+            flags & _ASSUME_VALID != 0 or more & _SKIP_WORKTREE != 0,
+            more & _INTENT_TO_ADD != 0,
+        )
         # Padded with one to eight zeros to a multiple of eight.
-        start += (name - start + length + 8) & ~7
+        start += (end - start + 8) & ~7
     return found, start
 
 

@@ -627,7 +627,7 @@ def test_a_file_that_appears_during_the_removal_survives_it(world: World) -> Non
     assert gone(wt, world)
     assert (stored(world, wt) / "many" / "late.txt").read_text() == "late"
     assert contents(stored(world, wt)).keys() == {"many", "many/late.txt"}
-    assert reasons(world, wt) == {"many": _UNLISTED}
+    assert reasons(world, wt) == {"many": "untracked"}
 
 
 # Git turns a file's stored text back into its own by this, which is asked for after everything was looked at.
@@ -659,7 +659,7 @@ def test_what_changes_between_the_proof_and_the_removal_survives(world: World, t
         "b.txt": "b again\n",
         "shout.txt": "loud\nmore\n",
     }
-    assert reasons(world, wt)["late.txt"] == _UNLISTED
+    assert reasons(world, wt)["late.txt"] == "untracked"
 
 
 @pytest.mark.parametrize("what", ["directory", "file", "link"])

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -33,13 +34,23 @@ def _version(index: Path) -> int:
     return found
 
 
-def _seen(path: Path, *, hidden: bool = False) -> Entry:
+def _seen(path: Path) -> Entry:
     """What the index must say of a file that nobody touched since."""
     status = path.lstat()
     oid = bytes.fromhex(git(path.parent, "hash-object", "--no-filters", "--", path.name))
-    times = (*divmod(status.st_ctime_ns, 10**9), *divmod(status.st_mtime_ns, 10**9))
     mode = 0o120000 if path.is_symlink() else 0o100755 if status.st_mode & 0o100 else 0o100644
-    return Entry(times, status.st_ino & 0xFFFFFFFF, mode, status.st_size, oid, hidden)
+    inode = status.st_ino & 0xFFFFFFFF
+    return Entry(
+        status.st_ctime_ns,
+        status.st_mtime_ns,
+        inode,
+        mode,
+        status.st_size,
+        oid,
+        racy=False,
+        hidden=False,
+        intended=False,
+    )
 
 
 @pytest.mark.parametrize(("object_format", "hash_size"), [("sha1", 20), ("sha256", 32)])
@@ -51,11 +62,27 @@ def test_every_entry_is_what_git_saw(tmp_path: Path, object_format: str, hash_si
         (top / "intended").write_text("soon")
         git(top, "add", "--intent-to-add", "intended")
     assert _version(index) == version
+    os.utime(index, (time.time() + 2, time.time() + 2))
     entries = read_index(index, hash_size)
     assert {name: entries[name] for name in [*ODD_NAMES, "link"]} == {
         name: _seen(top / name) for name in [*ODD_NAMES, "link"]
     }
     assert len(entries) == len(ODD_NAMES) + version - 1
+
+
+def test_what_git_looked_at_in_the_second_in_which_it_wrote_is_not_told_by_its_times(tmp_path: Path) -> None:
+    index = _repository(tmp_path / "r")
+    looked = (tmp_path / "r" / "a").lstat().st_mtime_ns
+    for later, racy in ((0, True), (10**9, False)):
+        os.utime(index, ns=(looked + later, looked + later))
+        assert read_index(index, 20)["a"].racy is racy
+
+
+def test_a_file_whose_content_was_not_added_yet_is_told(tmp_path: Path) -> None:
+    index = _repository(tmp_path / "r")
+    (tmp_path / "r" / "soon").touch()
+    git(tmp_path / "r", "add", "--intent-to-add", "soon")
+    assert {path for path, entry in read_index(index, 20).items() if entry.intended} == {"soon"}
 
 
 @pytest.mark.parametrize(("flag", "version"), [("--assume-unchanged", 2), ("--skip-worktree", 3)])
