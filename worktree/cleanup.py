@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from worktree.checkout import Checkout
+from worktree.descent import each_below
 from worktree.errors import GitError, WorktreeError
 from worktree.files import private_index
 from worktree.git import Git
@@ -186,8 +187,9 @@ def _take_first(checkout: Checkout, private: Git, state: State) -> Look:
     told = ask_index(checkout, private, state.head or checkout.record.pinned)
     _note_clearing(checkout, state)
     drop_copies(checkout.path, checkout.top, checkout.included.paths)
-    # The rules are for those that are left.
-    return look_at_rest(checkout, private, told, Removal(checkout.path, told.safe, later=_RULES), state)
+    # Git still needs the rules for what is left.
+    removal = Removal(checkout.path, told.safe, told.odd, later=_RULES)
+    return look_at_rest(checkout, private, told, removal, state)
 
 
 @contextmanager
@@ -214,7 +216,7 @@ def _stored(checkout: Checkout) -> tuple[tuple[Row, ...], Path | None]:
 
 def _clear(checkout: Checkout, proof: Proof, state: State, deleted: list[str]) -> tuple[tuple[Row, ...], Path | None]:
     _note_clearing(checkout, state)
-    Removal(checkout.path, proof.safe)
+    Removal(checkout.path, proof.safe, proof.changed)
     drop_copies(checkout.path, checkout.top, checkout.included.paths)
     left = sorted(set(os.listdir(checkout.path)) - {".git"})  # noqa: PTH208 - names are all that is needed
     rows = _rows(checkout, left, proof, deleted)
@@ -278,13 +280,16 @@ def _rows(checkout: Checkout, left: list[str], proof: Proof, deleted: list[str])
 
 
 def _holds_repository(directory: Path) -> bool:
-    return any(".git" in (*names, *files) for _, names, files in os.walk(directory))
+    with suppress(OSError):
+        return any(".git" in found for found in each_below(directory))
+    return False
 
 
 def _unlisted(path: Path) -> str:
-    if path.is_symlink() or not path.is_dir():
-        return _LATE
-    return _LATE if any(files for _, _, files in os.walk(path)) else EMPTY
+    with suppress(OSError):
+        if not path.is_symlink() and all(all(found.values()) for found in each_below(path)):
+            return EMPTY
+    return _LATE
 
 
 def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> Path | None:

@@ -46,6 +46,11 @@ class Proof:
     safe: Mapping[str, Entry]
     why: Mapping[str, str]
 
+    @property
+    def changed(self) -> list[str]:
+        """The paths of `why` that git has something of."""
+        return [path for path, what in self.why.items() if what not in _MEANING.values()]
+
 
 @contextmanager
 def copied_index(checkout: Checkout) -> Iterator[Git]:
@@ -72,6 +77,11 @@ class Told:
 
     entries: Mapping[str, Entry]
     safe: Mapping[str, Entry]
+
+    @property
+    def odd(self) -> set[str]:
+        """The paths of which it tells nothing, because git was told not to look or has no content yet, say."""
+        return self.entries.keys() - self.safe.keys()
 
 
 def ask_index(checkout: Checkout, private: Git, head: str) -> Told:
@@ -100,7 +110,7 @@ def look_at_all(checkout: Checkout, private: Git, paths: Sequence[str] = ()) -> 
 def look_at_rest(checkout: Checkout, private: Git, told: Told, removal: Removal, state: State) -> Look:
     """Look at what is left after the `safe` files that an index told of were removed."""
     proven = {path: told.safe[path] for path in removal.waiting}
-    odd = [path for path in told.entries.keys() - told.safe.keys() if _is_there(checkout, path)]
+    odd = [path for path in told.odd if _is_there(checkout, path)]
     missing = frozenset(removal.missing)
     tracked = {path for path in (*removal.left, *missing) if path in told.entries}.union(odd)
     if not (removal.left or tracked):

@@ -3,11 +3,11 @@
 import contextlib
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from worktree.caches import is_cache
-from worktree.descent import below, joined
+from worktree.descent import below, delete, joined
 from worktree.fidelity import blob_id
 from worktree.inclusion import unchanged
 from worktree.index import GITLINK, Entry
@@ -19,17 +19,20 @@ class Removal:
     """Takes from the directory `tree` what need not be kept: each file of `safe` that is still what it was, directories
     that became empty by that, and caches that prove themselves.
 
-    Works by directory descriptors, so that a directory replaced by a link leads nowhere; what cannot be unlinked stays.
-    Afterwards `left` are the topmost paths that stayed, and `missing` those of `safe` that were not there. Files with
-    one of the names in `later` stay, too, but are `waiting` where nothing else stands in their way.
+    A directory that holds some of the `tracked` paths is no cache. Works by directory descriptors, so that a directory
+    replaced by a link leads nowhere; what cannot be unlinked stays. Afterwards `left` are the paths that stayed, of
+    directories that nothing is known of the topmost, and `missing` those of `safe` that were not there. Files with one
+    of the names in `later` are `waiting` instead of gone.
     """
 
-    def __init__(self, tree: Path, safe: Mapping[str, Entry], later: Collection[str] = ()) -> None:
+    def __init__(
+        self, tree: Path, safe: Mapping[str, Entry], tracked: Iterable[str], later: Collection[str] = ()
+    ) -> None:
         self.left: list[str] = []
         self.missing: list[str] = []
         self.waiting: list[str] = []
         self._tree = tree
-        self._safe = _by_directory(safe)
+        self._safe = _by_directory(safe, tracked)
         self._later = later
         self._occupied: set[str] = set()  # directories that hold something of these
         self._run()
@@ -82,11 +85,13 @@ class Removal:
         """Whether a path that is not known is a cache, and is gone now."""
         name = path.rpartition("/")[2]
         try:
-            if not stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if not stat.S_ISDIR(status.st_mode) or not is_cache(self._tree / path):
                 return False
-            return is_cache(self._tree / path) and _drop_cache(directory, name)
+            delete(directory, name)
         except OSError:
             return False
+        return True
 
     def _remove_empty(self, top: int, path: str) -> None:
         above, _, name = path.rpartition("/")
@@ -128,19 +133,23 @@ def _signature(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _by_directory(safe: Mapping[str, Entry]) -> dict[str, dict[str, Entry]]:
-    """Return the entries by directory and name, directories that hold nothing but directories among them."""
+def _by_directory(safe: Mapping[str, Entry], tracked: Iterable[str]) -> dict[str, dict[str, Entry]]:
+    """Return the entries by directory and name; also directories that hold nothing but others of the paths."""
     found: dict[str, dict[str, Entry]] = {"": {}}
     for path, entry in safe.items():
         above, _, name = path.rpartition("/")
         if above not in found:
-            found[above] = {}
-            parent = above.rpartition("/")[0]
-            while parent not in found:
-                found[parent] = {}
-                parent = parent.rpartition("/")[0]
+            _add_directory(found, above)
         found[above][name] = entry
+    for path in tracked:
+        _add_directory(found, path.rpartition("/")[0])
     return found
+
+
+def _add_directory(found: dict[str, dict[str, Entry]], path: str) -> None:
+    while path not in found:
+        found[path] = {}
+        path = path.rpartition("/")[0]
 
 
 def drop_copies(tree: Path, launch: Path, copied: Collection[str]) -> None:
@@ -150,22 +159,3 @@ def drop_copies(tree: Path, launch: Path, copied: Collection[str]) -> None:
             (tree / path).unlink()
             for parent in Path(path).parents[:-1]:
                 (tree / parent).rmdir()
-
-
-def _drop_cache(parent: int, name: str) -> bool:
-    """Take a cache away."""
-    for _, names, files, descriptor in os.fwalk(name, topdown=False, dir_fd=parent):
-        for file in files:
-            os.unlink(file, dir_fd=descriptor)
-        for directory in names:
-            _drop_directory(directory, descriptor)
-    os.rmdir(name, dir_fd=parent)
-    return True
-
-
-def _drop_directory(name: str, parent: int) -> None:
-    """Remove a directory, or the link to one."""
-    try:
-        os.rmdir(name, dir_fd=parent)
-    except NotADirectoryError:
-        os.unlink(name, dir_fd=parent)
