@@ -1,6 +1,5 @@
 """Git's index, read from its file: what git compared each file with when it found it unchanged."""
 
-import os
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -14,9 +13,9 @@ _HEADER = struct.Struct(">4sII")
 _ENTRY = {20: struct.Struct(">4I4x2I8xI20sH"), 32: struct.Struct(">4I4x2I8xI32sH")}
 _NAME_LENGTH, _EXTENDED, _ASSUME_VALID = 0x0FFF, 0x4000, 0x8000
 _MORE_FLAGS = struct.Struct(">H")
-_SKIP_WORKTREE, _INTENT_TO_ADD = 0x4000, 0x2000
+_SKIP_WORKTREE = 0x4000  # in more flags
 _NANO = 1_000_000_000
-GITLINK = 0o160000  # the mode of a submodule
+GITLINK, LINK = 0o160000, 0o120000  # the modes of a submodule and of a symbolic link
 _READ = (2, 3)  # format versions; the fourth shortens names
 
 
@@ -26,10 +25,7 @@ class UnreadIndexError(ValueError):
 
 class Entry(NamedTuple):
     """A path's state when git looked last: the times of its change and modification in ns, inode and size as git keeps
-    them, the lower 32 bits.
-
-    `racy` says that it was looked at so late that its times alone cannot tell whether it changed since; `hidden` that
-    git was told not to look, `intended` that no content was added yet.
+    them, the lower 32 bits. `hidden` says that git was told not to look.
     """
 
     changed: int
@@ -38,9 +34,7 @@ class Entry(NamedTuple):
     mode: int
     size: int
     oid: bytes
-    racy: bool
     hidden: bool
-    intended: bool
 
 
 def read_index(file: Path, hash_size: int) -> dict[str, Entry]:
@@ -49,21 +43,19 @@ def read_index(file: Path, hash_size: int) -> dict[str, Entry]:
     `hash_size` is an object id's length in bytes. Raises UnreadIndexError for a form that is not read here: version 4,
     split, sparse or unknown; OSError.
     """
-    written = int(os.lstat(file).st_mtime)
     data = read_regular(file, _LONGEST)
     try:
         signature, version, count = _HEADER.unpack_from(data)
         if signature != b"DIRC" or version not in _READ:
             raise UnreadIndexError(f"an index of version {version}")
-        entries, end = _entries(data, count, hash_size, written)
+        entries, end = _entries(data, count, hash_size)
         _refuse_required_extensions(data, end, hash_size)
     except struct.error as error:
         raise UnreadIndexError("an index that ends too early") from error
     return entries
 
 
-def _entries(data: bytes, count: int, hash_size: int, written: int) -> tuple[dict[str, Entry], int]:
-    """Return the entries, and where they end; the index was written in the second `written`."""
+def _entries(data: bytes, count: int, hash_size: int) -> tuple[dict[str, Entry], int]:
     unpack, size_of_fixed = _ENTRY[hash_size].unpack_from, _ENTRY[hash_size].size
     found: dict[str, Entry] = {}
     start = _HEADER.size
@@ -86,9 +78,7 @@ def _entries(data: bytes, count: int, hash_size: int, written: int) -> tuple[dic
             mode,
             size,
             oid,
-            c_s >= written or m_s >= written,
             flags & _ASSUME_VALID != 0 or more & _SKIP_WORKTREE != 0,
-            more & _INTENT_TO_ADD != 0,
         )
         # Padded with one to eight zeros to a multiple of eight.
         start += (end - start + 8) & ~7

@@ -9,14 +9,13 @@ from worktree.checkout import Checkout
 from worktree.fidelity import unfaithful
 from worktree.files import everything_up_to, private_index, show_hidden, write_complete_tree
 from worktree.git import Git
-from worktree.index import GITLINK, Entry, UnreadIndexError, read_index
+from worktree.index import GITLINK, LINK, Entry, UnreadIndexError, read_index
 from worktree.removal import Removal
 from worktree.snapshot import Snapshot
 from worktree.state import State, Status, read_status
 
 _CONVERTING = ("core.autocrlf", "core.eol", "core.attributesfile", "filter.")
 _MOST_PATHS = 100  # that git is asked about by name
-_NEVER = -1  # ns; no file was changed then
 UNTRACKED = "untracked"
 _MEANING = {"?": UNTRACKED, "!": "ignored"}
 _CHANGED = "changes in no commit on origin"
@@ -65,7 +64,7 @@ def copied_index(checkout: Checkout) -> Iterator[Git]:
 
 def equals_head(private: Git) -> bool:
     """Whether the index has what HEAD has; told without a look at any file."""
-    flags = ("--cached", "--quiet", "--ignore-submodules=none")
+    flags = ("--cached", "--quiet", "--ignore-submodules=none", "--ita-visible-in-index")
     return private.run("diff-index", *flags, "HEAD", "--", accept=range(256)).status == 0
 
 
@@ -80,21 +79,24 @@ class Told:
 
     @property
     def odd(self) -> set[str]:
-        """The paths of which it tells nothing, because git was told not to look or has no content yet, say."""
+        """The paths of which it tells nothing."""
         return self.entries.keys() - self.safe.keys()
 
 
 def ask_index(checkout: Checkout, private: Git, head: str) -> Told:
     """Read an index that equals HEAD, which must be on origin, or about to be kept here.
 
-    No file is looked at but those that git may have converted.
+    No file is looked at but those that were touched during the run, and their bytes are read. Of links that were made
+    during the run nothing is told: their times could be those of a link that was there a moment before.
     """
     entries = _entries(private, checkout)
-    looked_at = {path: entry for path, entry in entries.items() if not (entry.hidden or entry.intended)}
-    safe = _given_back(checkout, looked_at, head)
-    # Where times tell nothing the bytes must.
-    racy = {path: entry._replace(changed=_NEVER) for path, entry in safe.items() if entry.racy}
-    return Told(entries, safe | racy if racy else safe)
+    acquired = checkout.acquired
+    looked_at = {
+        path: entry
+        for path, entry in entries.items()
+        if not (entry.hidden or (entry.mode == LINK and entry.changed > acquired))
+    }
+    return Told(entries, _given_back(checkout, looked_at, head))
 
 
 def look_at_all(checkout: Checkout, private: Git, paths: Sequence[str] = ()) -> Look:

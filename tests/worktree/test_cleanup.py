@@ -131,20 +131,34 @@ def _same_size_and_time(wt: Worktree) -> None:
 
 
 def _same_in_every_way(wt: Worktree) -> None:
-    """An edit in the same moment in which git wrote its index, of the same size: the index has the edit's own times."""
-    index, file = admin_of(wt) / "index", wt.path / "a.txt"
-    old = file.stat()
-    file.write_text("z\n")
-    new = file.stat()
-    content = index.read_bytes()[:-20].replace(_times(old), _times(new))
-    assert _times(new) in content
+    """An edit of the same size in the same moment in which git looked."""
+    old = (wt.path / "a.txt").stat()
+    (wt.path / "a.txt").write_text("z\n")
+    _give_index_the_times(wt, old, (wt.path / "a.txt").stat())
+
+
+def _give_index_the_times(wt: Worktree, old: os.stat_result, new: os.stat_result) -> None:
+    index = admin_of(wt) / "index"
+    content = index.read_bytes()[:-20].replace(_first_fields(old), _first_fields(new))
+    assert _first_fields(new) in content
     index.write_bytes(content + hashlib.sha1(content, usedforsecurity=False).digest())
     os.utime(index, ns=(new.st_mtime_ns, new.st_mtime_ns))
 
 
-def _times(status: os.stat_result) -> bytes:
-    """Return the first fields of an index entry."""
-    return struct.pack(">4I", *divmod(status.st_ctime_ns, 10**9), *divmod(status.st_mtime_ns, 10**9))
+def _first_fields(status: os.stat_result) -> bytes:
+    """Return what an index entry begins with."""
+    times = (*divmod(status.st_ctime_ns, 10**9), *divmod(status.st_mtime_ns, 10**9))
+    return struct.pack(">6I", *times, status.st_dev & 0xFFFFFFFF, status.st_ino & 0xFFFFFFFF)
+
+
+def _link_with_the_times_of_another(wt: Worktree) -> None:
+    (wt.path / "a.txt").unlink()
+    (wt.path / "a.txt").symlink_to("one")
+    commit(wt.path, "link")
+    old = (wt.path / "a.txt").lstat()
+    (wt.path / "a.txt").unlink()
+    (wt.path / "a.txt").symlink_to("two")
+    _give_index_the_times(wt, old, (wt.path / "a.txt").lstat())
 
 
 def _to_be_added(wt: Worktree) -> None:
@@ -325,6 +339,7 @@ _UNLISTED = "git does not list it, or it appeared or changed at the last moment"
         (_skip_worktree, "a.txt", _CHANGED),
         (_same_size_and_time, "a.txt", _CHANGED),
         (_same_in_every_way, "a.txt", _CHANGED),
+        (_link_with_the_times_of_another, "a.txt", _CHANGED),
         (_to_be_added, "empty.txt", _CHANGED),
         (_executable, "a.txt", _CHANGED),
         (_fifo, "pipe", _UNLISTED),
@@ -533,7 +548,7 @@ def test_what_git_has_an_older_version_of_is_no_cache(world: World) -> None:
 def test_a_directory_of_any_depth_is_taken_apart_or_kept(world: World, *, tracked: bool) -> None:
     with create(world) as wt:
         deep = wt.path
-        for _ in range(1200):
+        for _ in range(600):
             deep /= "d"
             deep.mkdir()
         (deep / "f.txt").write_text("f\n")

@@ -2,7 +2,6 @@
 
 import os
 import struct
-import time
 from pathlib import Path
 
 import pytest
@@ -47,9 +46,7 @@ def _seen(path: Path) -> Entry:
         mode,
         status.st_size,
         oid,
-        racy=False,
         hidden=False,
-        intended=False,
     )
 
 
@@ -62,27 +59,11 @@ def test_every_entry_is_what_git_saw(tmp_path: Path, object_format: str, hash_si
         (top / "intended").write_text("soon")
         git(top, "add", "--intent-to-add", "intended")
     assert _version(index) == version
-    os.utime(index, (time.time() + 2, time.time() + 2))
     entries = read_index(index, hash_size)
     assert {name: entries[name] for name in [*ODD_NAMES, "link"]} == {
         name: _seen(top / name) for name in [*ODD_NAMES, "link"]
     }
     assert len(entries) == len(ODD_NAMES) + version - 1
-
-
-def test_what_git_looked_at_in_the_second_in_which_it_wrote_is_not_told_by_its_times(tmp_path: Path) -> None:
-    index = _repository(tmp_path / "r")
-    looked = (tmp_path / "r" / "a").lstat().st_mtime_ns
-    for later, racy in ((0, True), (10**9, False)):
-        os.utime(index, ns=(looked + later, looked + later))
-        assert read_index(index, 20)["a"].racy is racy
-
-
-def test_a_file_whose_content_was_not_added_yet_is_told(tmp_path: Path) -> None:
-    index = _repository(tmp_path / "r")
-    (tmp_path / "r" / "soon").touch()
-    git(tmp_path / "r", "add", "--intent-to-add", "soon")
-    assert {path for path, entry in read_index(index, 20).items() if entry.intended} == {"soon"}
 
 
 @pytest.mark.parametrize(("flag", "version"), [("--assume-unchanged", 2), ("--skip-worktree", 3)])
