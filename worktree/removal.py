@@ -65,16 +65,16 @@ class Removal:
         return [other for other in others if other in self._safe]
 
     def _unlink(self, directory: int, path: str, names: list[str]) -> None:
-        here, look, unlink = self._safe[path], os.stat, os.unlink
+        here, look, unlink, later = self._safe[path], os.lstat, os.unlink, self._later
         for name in names:
             expected = here[name]
             try:
-                status = look(name, dir_fd=directory, follow_symlinks=False)
+                status = look(name, dir_fd=directory)
                 if expected.mode == GITLINK:
                     os.rmdir(name, dir_fd=directory)  # where a submodule would be, if anybody had wanted it
                 elif not is_still(expected, status) and not _has_same_bytes(expected, name, directory, status):
                     self._leave(self.left, joined(path, name))
-                elif name in self._later:
+                elif name in later:
                     self._leave(self.waiting, joined(path, name))
                 else:
                     unlink(name, dir_fd=directory)
