@@ -44,7 +44,7 @@ class Ledger:
     `held` are commits whose ids were read back from origin, or that such a commit reaches. `refs` are the refs of
     origin that the run moved and was seen to have moved, the latest last; `local` the rescue refs that this machine
     alone has. `snapshots` are those taken, by their refs; `joined` the commits that others of the refs hold together.
-    `places` is what else a person is told: (what, where) in the
+    `bundles` are the commits in each bundle of the store. `places` is what else a person is told: (what, where) in the
     order it came about. `filters` are the names of those switched off, `reconfigured` the clone's settings that
     changed. `refs_seen` are the Launch repository's refs as they were when somebody looked last. `failed` says that the
     run was preserved as a Failed run, `lacks_lfs` that origin lacks Git LFS objects of what was pushed. `checkpoint` is
@@ -56,6 +56,7 @@ class Ledger:
     local: dict[str, str] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     joined: dict[str, frozenset[str]] = field(default_factory=dict)
+    bundles: dict[Path, frozenset[str]] = field(default_factory=dict)
     places: list[tuple[str, str]] = field(default_factory=list)
     filters: tuple[str, ...] = ()
     reconfigured: tuple[str, ...] = ()

@@ -67,8 +67,11 @@ def drop_needless(checkout: Checkout, state: State, ref: str) -> bool:
 
 
 def keep(checkout: Checkout, name: str, commit: str) -> str:
-    """Give `commit` a local rescue ref of that name, numbered from the second on; return the ref."""
+    """Give `commit` a local rescue ref of that name, numbered from the second on, unless it has one; return the ref."""
     ledger = checkout.ledger
+    for ref, kept in ledger.local.items():
+        if kept == commit:
+            return ref
     stem = f"refs/nightkeep/rescue/{checkout.record.run_id}/{name}"
     taken = {ref for ref in (*ledger.local, *ledger.refs) if ref == stem or ref.startswith(f"{stem}-")}
     ref = stem if not taken else f"{stem}-{len(taken) + 1}"
