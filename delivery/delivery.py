@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from delivery.branches import Continuation
+from delivery.causes import Code
 from delivery.conventions import Conventions
 from delivery.errors import RunFailureError, Stage
 from delivery.failure import Failure, fail
@@ -17,6 +18,7 @@ from delivery.text import one_line
 from worktree import Interruption, Journal, Worktree
 
 _SUBJECT_LIMIT = 72
+_CODES = {Stage.SETUP: Code.SETUP, Stage.VERIFY: Code.VERIFY}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class Delivery:
         if left:
             self.report(f"left out of the pull request: {', '.join(left)}")
         if self.worktree.commits_beyond_base() == 0:
-            raise RunFailureError("the agent ended well, but nothing was made")
+            raise RunFailureError("the agent ended well, but nothing was made", Code.NOTHING_MADE)
         self._run_step(Stage.VERIFY, self.conventions.verify)
         self.session = session  # from here on it is the agent's words that explain a failure
         self.stage = Stage.PUSH
@@ -78,7 +80,7 @@ class Delivery:
 
     def _stop_if_interrupted(self) -> None:
         if self.interruption.recorded:
-            raise RunFailureError("interrupted")
+            raise RunFailureError("interrupted", Code.INTERRUPTED)
 
     def _run_step(self, stage: Stage, argv: Sequence[str] | None) -> None:
         if argv is not None:
@@ -103,10 +105,10 @@ class Delivery:
         self.journal.enter("session", kind=kind)
         self.session = ended = self.sessions.run(self._request(kind, prompt, argv))
         if ended.cause is not None:
-            raise RunFailureError(ended.cause)
+            raise RunFailureError(ended.cause, _CODES.get(self.stage, Code.AGENT))
         if ended.survivors:
             left = ", ".join(ended.survivors)
-            raise RunFailureError(f"processes were left that could not be stopped: {left}")
+            raise RunFailureError(f"processes were left that could not be stopped: {left}", Code.PROCESSES)
         return ended
 
     def _request(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionRequest:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from delivery.causes import hint_of
 from delivery.outcome import Outcome, Result
 from delivery.text import fenced, one_line, tail, visible
 from worktree import Preserved
@@ -69,6 +70,7 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         "### Nightkeep could not finish this",
         f"**Cause:** {_code(outcome.cause or 'unknown', room)}",
         f"**Stage:** {outcome.stage or 'unknown'}",
+        _kind(outcome),
         f"**Preserved:** {_preserved(outcome, room)}",
         _places(outcome, room),
         _kept(outcome, facts, room),
@@ -138,6 +140,10 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
             return "something is kept only on the machine that ran it, see below"
         case Preserved.NOTHING_MADE:
             return "nothing was made"
+
+
+def _kind(outcome: Outcome) -> str:
+    return f"**Kind:** `{outcome.code}`. {hint_of(outcome.code)}" if outcome.code else ""
 
 
 def _places(outcome: Outcome, room: _Room) -> str:

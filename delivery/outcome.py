@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from signal import Signals
 
+from delivery.causes import Code
 from delivery.errors import Stage
 from delivery.github import PullRequest
 from worktree import Preserved
@@ -24,8 +25,8 @@ class Result(StrEnum):
 class Outcome:
     """A Run that has ended.
 
-    `cause` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the cause's
-    place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin that hold
+    `cause`, its `code` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the
+    cause's place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin that hold
     it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when it is
     not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
     note, empty after a delivery. `interruption` is the signal that ended it.
@@ -39,6 +40,7 @@ class Outcome:
     run_id: str | None = None
     pull_request: PullRequest | None = None
     cause: str | None = None
+    code: Code | None = None
     stage: Stage | None = None
     secondary: tuple[str, ...] = ()
     session_log: Path | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from delivery.causes import Code
 from delivery.claim import Claim
 from delivery.errors import RunFailureError
 from delivery.failure import Failure, fail
@@ -57,7 +58,7 @@ def _finished(
             ended = fail(
                 worktree,
                 unfinished.base,
-                RunFailureError(unfinished.cause or _DIED),
+                _cause_of(unfinished),
                 stage=unfinished.stage,
                 pull_requests=pull_requests,
                 opens_draft=unfinished.opens_draft,
@@ -68,6 +69,10 @@ def _finished(
         parts.journal.enter("clean-up")
     parts.report(str(worktree.ending))
     return outcome_of(parts, worktree, unfinished.base, ended, session_log)
+
+
+def _cause_of(unfinished: Unfinished) -> RunFailureError:
+    return RunFailureError(unfinished.cause or _DIED, unfinished.code or Code.KILLED)
 
 
 def _without_record(parts: Parts, unfinished: Unfinished, pull_requests: PullRequests) -> Outcome:
@@ -92,6 +97,7 @@ def _without_record(parts: Parts, unfinished: Unfinished, pull_requests: PullReq
         preserved=Preserved.MACHINE if here else Preserved.ORIGIN if made else Preserved.NOTHING_MADE,
         pull_request=pull_requests.find(),
         cause=None if unfinished.delivered else unfinished.cause or _DIED,
+        code=None if unfinished.delivered else unfinished.code or Code.KILLED,
         stage=None if unfinished.delivered else unfinished.stage,
         places=retained[1].places if retained else tuple(places),
         refs=there,

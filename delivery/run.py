@@ -9,7 +9,7 @@ from delivery.claim import Claim
 from delivery.conventions import Conventions
 from delivery.delivery import Delivery
 from delivery.errors import GitHubError, PreflightError, Stage
-from delivery.failure import judge
+from delivery.failure import code_of, judge
 from delivery.outcome import Outcome
 from delivery.parts import Parts
 from delivery.preflight import Plan, preflight, unanswered
@@ -148,6 +148,7 @@ class Run(Parts):
             base=plan.base,
             branch=plan.branch,
             cause=cause,
+            code=code_of(error, self.interruption),
             stage=Stage.WORKTREE,
             preserved=Preserved.MACHINE if left else Preserved.NOTHING_MADE,
             interruption=self.interruption.recorded,

@@ -83,6 +83,7 @@ def outcome_of(
         result=ended.result,
         pull_request=ended.pull_request,
         cause=ended.cause,
+        code=ended.code,
         stage=ended.stage,
         secondary=ended.secondary,
         interruption=parts.interruption.recorded,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from delivery.causes import Code
 from delivery.errors import Stage
 
 # Where a Run was when it entered a step, for the Failure note.
@@ -22,7 +23,7 @@ class Unfinished:
     """A Run whose journal has no end. `clone` is the git directory of the clone that it was started from, on `host`.
 
     `run_id` is None when it was killed before its worktree was there. `delivered` says that its pull request was ready,
-    `cause` and `stage` what it failed with when it did not die. `was_ready` and `was_in_progress` are about the
+    `cause`, `code` and `stage` what it failed with when it did not die. `was_ready` and `was_in_progress` are about the
     labels before it took the issue.
     """
 
@@ -41,6 +42,7 @@ class Unfinished:
     run_id: str | None
     delivered: bool
     cause: str | None
+    code: Code | None
     stage: Stage
 
 
@@ -79,5 +81,6 @@ def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
         run_id=str(begun["run"]) if begun else None,
         delivered="clean-up" in steps and failed is None,
         cause=str(failed["cause"]) if failed else None,
+        code=Code(str(failed["code"])) if failed and "code" in failed else None,
         stage=Stage(str(failed["stage"])) if failed else reached[-1],
     )

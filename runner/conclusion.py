@@ -114,6 +114,7 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "base": outcome.base,
         "branch": outcome.branch,
         "cause": outcome.cause,
+        "code": outcome.code,
         "stage": outcome.stage,
         "secondary": list(outcome.secondary),
         "preserved": outcome.preserved,
