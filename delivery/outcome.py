@@ -26,9 +26,9 @@ class Outcome:
     """A Run that has ended.
 
     `cause`, its `code` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the
-    cause's place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin that hold
-    it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when it is
-    not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
+    cause's place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin
+    that hold it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when
+    it is not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
     note, empty after a delivery. `interruption` is the signal that ended it.
     """
 

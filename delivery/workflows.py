@@ -25,7 +25,7 @@ class Proposed:
     paths: Collection[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Applying:
     """Whether any workflow runs, and whether there are some that would if their filters let them."""
 

@@ -17,6 +17,7 @@ from worktree.git import Limits
 from worktree.interruption import Interruption
 from worktree.journal import Journal, read_journal
 from worktree.launch import Launch, name_in_the_way
+from worktree.merging import Upstream
 from worktree.reclaim import Orphan, orphans
 from worktree.record import Retained, alone, has_record, host_name, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
@@ -50,6 +51,7 @@ __all__ = [
     "Retained",
     "Survey",
     "UnsettledError",
+    "Upstream",
     "Worktree",
     "WorktreeError",
     "alone",

@@ -4,7 +4,9 @@ import pytest
 
 from delivery.workflows import Applying, Proposed, which_apply
 
-RUNS, FILTERED, NEITHER = Applying(True, False), Applying(False, True), Applying(False, False)
+RUNS = Applying(applies=True, is_filtered=False)
+FILTERED = Applying(applies=False, is_filtered=True)
+NEITHER = Applying(applies=False, is_filtered=False)
 PROPOSED = Proposed(base="main", branch="issue-7", paths=["src/lamp.py", "docs/lamp.md"])
 
 
@@ -47,4 +49,4 @@ def test_several_workflows() -> None:
     texts = ["on: workflow_dispatch", "on:\n  push:\n    branches: [main]"]
     assert which_apply([], PROPOSED) == NEITHER
     assert which_apply(texts, PROPOSED) == FILTERED
-    assert which_apply([*texts, "on: push"], PROPOSED) == Applying(True, True)
+    assert which_apply([*texts, "on: push"], PROPOSED) == Applying(applies=True, is_filtered=True)
