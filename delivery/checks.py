@@ -7,7 +7,7 @@ from enum import StrEnum
 from delivery.github import Check, CheckState
 
 _MOST_NAMED = 5
-_SHORTEST_POLL, _LONGEST_POLL = 10.0, 60.0  # seconds
+_LONGEST_POLL = 60.0  # seconds
 _PATIENCE = 0.1  # of the time waited so far: how long the next wait is
 
 
@@ -61,10 +61,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long checks are waited for, in seconds: for the first to appear, and for the last to finish."""
+    """How long checks are waited for, in seconds: for the first to appear, and for the last to finish.
+
+    `poll` is the time between two looks at first; it grows as the wait does.
+    """
 
     grace: float = 60
     limit: float = 3600
+    poll: float = 10
 
 
 def why_absent(
@@ -103,11 +107,11 @@ def judge_checks(
     if not checks:
         waits = absence is Absence.NOT_STARTED or (merges and absence is not Absence.CANNOT_START)
         left = patience.grace - waited
-        return Wait(min(_SHORTEST_POLL, left)) if waits and left > 0 else Verdict(absence=absence)
+        return Wait(min(patience.poll, left)) if waits and left > 0 else Verdict(absence=absence)
     pending = tuple(check.name for check in checks if check.state is CheckState.PENDING)
     if pending and waited < patience.limit:
         longest = min(_LONGEST_POLL, patience.limit - waited)
-        return Wait(min(max(_SHORTEST_POLL, waited * _PATIENCE), longest))
+        return Wait(min(max(patience.poll, waited * _PATIENCE), longest))
     return Verdict(own=failed_of(checks), pending=pending)
 
 

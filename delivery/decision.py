@@ -65,10 +65,9 @@ class LookAtPullRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """Merge the pull request at exactly `head`; `queued` by the merge queue."""
+    """Merge the pull request at exactly `head`."""
 
     head: str
-    queued: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,20 +93,8 @@ class Fail:
     cause: str
 
 
-Step = (
-    Look
-    | MergeUpstream
-    | Repair
-    | Verify
-    | Push
-    | MakeReady
-    | Watch
-    | LookAtPullRequest
-    | Merge
-    | Done
-    | Refused
-    | Fail
-)
+Act = Look | MergeUpstream | Repair | Verify | Push | MakeReady | Watch | LookAtPullRequest | Merge
+Step = Act | Done | Refused | Fail
 
 
 def decide(facts: Facts) -> Step:
@@ -253,7 +240,7 @@ def _reach(facts: Facts, pull: PullRequest) -> Step:
         return Done(head=facts.head)
     if refusal is not None and (refusal.head, refusal.spent) == (facts.head, facts.spent):
         return Refused(refusal.why)
-    return Merge(head=facts.head, queued=rules.queued)
+    return Merge(head=facts.head)
 
 
 def _changed(facts: Facts, pull: PullRequest) -> str | None:

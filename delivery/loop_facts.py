@@ -21,7 +21,7 @@ class Rules:
     """How the loop is done. `base` is the Base branch; `merges` says that this is a Merge run.
 
     `repairs` and `moves` are the budgets; `verifies` says whether there is a command that each head must pass before
-    it is pushed, `queued` whether the Base branch takes merges by its queue alone.
+    it is pushed.
     """
 
     base: str
@@ -31,7 +31,6 @@ class Rules:
     moves: int = 5
     required: Required = Required.AUTO
     verifies: bool = False
-    queued: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,8 @@ class Outcome:
     cause's place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin
     that hold it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when
     it is not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
-    note, empty after a delivery. `interruption` is the signal that ended it.
+    note, empty after a delivery. `merged` says that the pull request was merged. `interruption` is the signal that
+    ended it.
     """
 
     result: Result
@@ -39,6 +40,7 @@ class Outcome:
     preserved: Preserved
     run_id: str | None = None
     pull_request: PullRequest | None = None
+    merged: bool = False
     cause: str | None = None
     code: Code | None = None
     stage: Stage | None = None

@@ -15,6 +15,8 @@ _STAGES = {
     "settle": Stage.COMMIT,
     "push": Stage.PUSH,
     "ready": Stage.PULL_REQUEST,
+    "merge-upstream": Stage.REPAIR,
+    "merge": Stage.MERGE,
 }
 
 
@@ -23,7 +25,8 @@ class Unfinished:
     """A Run whose journal has no end. `clone` is the git directory of the clone that it was started from, on `host`.
 
     `run_id` is None when it was killed before its worktree was there. `delivered` says that its pull request was ready,
-    `cause`, `code` and `stage` what it failed with when it did not die. `was_ready` and `was_in_progress` are about the
+    `cause`, `code` and `stage` what it failed with when it did not die; `merging` is the pull request that it asked
+    GitHub to merge last, and at which head. `was_ready` and `was_in_progress` are about the
     labels before it took the issue.
     """
 
@@ -41,6 +44,7 @@ class Unfinished:
     continue_command: str
     run_id: str | None
     delivered: bool
+    merging: tuple[int, str] | None
     cause: str | None
     code: Code | None
     stage: Stage
@@ -63,7 +67,7 @@ def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
     if claim is None or "end" in steps:
         return None
     failed = steps.get("preserve") or steps.get("draft")
-    begun = steps.get("begun")
+    begun, merging = steps.get("begun"), steps.get("merge")
     reached = [_STAGES[str(entry["step"])] for entry in entries if entry["step"] in _STAGES]
     return Unfinished(
         clone=str(claim["clone"]),
@@ -80,6 +84,7 @@ def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
         continue_command=str(claim["continue_command"]),
         run_id=str(begun["run"]) if begun else None,
         delivered="clean-up" in steps and failed is None,
+        merging=(int(str(merging["number"])), str(merging["head"])) if merging and failed is None else None,
         cause=str(failed["cause"]) if failed else None,
         code=Code(str(failed["code"])) if failed and "code" in failed else None,
         stage=Stage(str(failed["stage"])) if failed else reached[-1],

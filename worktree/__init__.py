@@ -21,13 +21,14 @@ from worktree.merging import Upstream
 from worktree.reclaim import Orphan, orphans
 from worktree.record import Retained, alone, has_record, host_name, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
-from worktree.remote import Fence, Origin, RefUpdate
+from worktree.remote import ABSENT, Fence, Origin, RefUpdate
 from worktree.store import rescued_by
 from worktree.survey import Survey
 from worktree.temporary import sweep_temporary, temporary_directory
 from worktree.worktree import CommitRule, Worktree
 
 __all__ = [
+    "ABSENT",
     "AcquisitionError",
     "BranchTakenError",
     "CommitRule",

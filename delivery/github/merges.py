@@ -30,6 +30,9 @@ mutation($id: ID!, $head: GitObjectID!) {
   enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { mergeQueueEntry { id } }
 }
 """
+_DEQUEUE = """
+mutation($id: ID!) { dequeuePullRequest(input: {id: $id}) { mergeQueueEntry { id } } }
+"""
 _ENTRY = """
 query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pullRequest(number: $number) { id merged mergeQueueEntry { state } } }
@@ -78,6 +81,10 @@ class Merges:
             return True
 
         self._transport.write(write, lambda: True if self._is_queued(self._entry(number)) else None)
+
+    def dequeue(self, number: int) -> None:
+        """Take a pull request out of the merge queue. Raises GitHubError."""
+        self._transport.patiently(lambda: self._transport.query(_DEQUEUE, {"id": self._entry(number)["id"]}))
 
     def is_queued(self, number: int) -> bool:
         """Whether a pull request waits in a merge queue, or was merged by it."""

@@ -98,7 +98,6 @@ TABLE: dict[str, tuple[Facts, Step]] = {
     "a plain Run ignores others' commits": (green(pull=pull(OTHER)), Done(head=HEAD)),
     "a plain Run never merges": (green(PLAIN), Done(head=HEAD)),
     "a Merge run merges at the watched head": (green(MERGES), Merge(head=HEAD)),
-    "by the queue where there is one": (green(replace(MERGES, queued=True)), Merge(head=HEAD, queued=True)),
     "merged at the watched head": (green(MERGES, pull=pull(is_merged=True)), Done(head=HEAD, merged=True)),
     "merged at it by a person, in a plain Run": (green(pull=pull(is_merged=True)), Done(head=HEAD, merged=True)),
     # The Base branch moves.
