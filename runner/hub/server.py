@@ -16,9 +16,10 @@ from runner.hub.drills import Drill, Drills, Trouble
 if TYPE_CHECKING:
     import uvicorn
 
+    from runner.hub.children import Children
+    from runner.hub.ci import CI
     from runner.hub.facts import Facts
     from runner.hub.observation import Observe
-    from runner.hub.site import Children
     from runner.hub.store import Store
 
 _HOST = "127.0.0.1"
@@ -66,6 +67,8 @@ class Hub:
         self._door: Door
         self.facts: Facts
         """What can be told to a hub that is being served: archived, renamed, transferred, without drafts."""
+        self.ci: CI
+        """What checks the commits that are pushed to it: see `runner.hub.checks`."""
 
     def drill(self, method: str, path: str, trouble: Trouble, *, times: int | None = 1, contains: str = "") -> Drill:
         """Apply `trouble` to the next `times` requests (None: to all) that match, until the result is left or removed.
@@ -93,6 +96,8 @@ class Hub:
     def _start(self, stack: ExitStack) -> None:
         # Not at the top: `import runner.hub` must not load a web framework.
         from runner.hub.application import application
+        from runner.hub.children import Children
+        from runner.hub.ci import CI
         from runner.hub.facts import Facts
         from runner.hub.site import Site
         from runner.hub.store import Store
@@ -105,18 +110,22 @@ class Hub:
         self.url = f"http://{_HOST}:{listener.getsockname()[1]}"
         self.facts = Facts(store)
         self._door = Door(self._tokens)
+        children = Children()
+        self.ci = CI(store, children)
         site = Site(
             url=self.url,
             root=self._root,
             store=store,
             door=self._door,
+            ci=self.ci,
+            children=children,
             requests=self.requests,
             drills=self._drills,
             observe=self._observe,
         )
         server = _server(application(site))
         site.connections.watch(server.server_state.connections)
-        stack.callback(_run(server, listener, site.children))
+        stack.callback(_run(server, listener, children))
         stack.callback(self._drills.remove_all)  # what a drill delays would keep the server from ending
 
 
