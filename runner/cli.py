@@ -90,8 +90,9 @@ def run(
     """Work on one issue in a worktree of its own, and deliver a pull request that is mergeable and green, or merged.
 
     Run it in a clone of the issue's repository. The agent works in a directory beside the clone, which is removed
-    once everything in it is safe. Conflicts and failing checks go back to the agent, a few times. When the Run fails, the work is pushed to the Issue branch, the pull request
-    becomes a draft, and one comment says what went wrong, where the work is and how to go on.
+    once everything in it is safe. Conflicts and failing checks go back to the agent, a few times. When the Run fails,
+    the work is pushed to the Issue branch, the pull request becomes a draft, and one comment says what went wrong,
+    where the work is and how to go on.
     """
     from runner.run_command import run_issue
     from runner.wiring import RunOptions

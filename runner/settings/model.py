@@ -168,7 +168,7 @@ class Settings(Section):
     prompt: Prompt | None = _key(None, "Text that is added to the built-in prompt, or {replace: text} in its place.")
     setup: Command | None = _key(None, "A command that is run in the worktree before the agent, without a shell.")
     verify: Command | None = _key(None, "A command that is run in the worktree after the agent, without a shell.")
-    merge: Switch = _key(False, "Whether Runs merge their pull request once it is green.")
+    merge: Switch = _key("false", "Whether Runs merge their pull request once it is green.")
     merge_method: Literal["merge", "squash", "rebase"] = _key("merge", "How such a Run merges.")
     checks: CheckSettings = Field(default_factory=CheckSettings)
     repair: RepairSettings = Field(default_factory=RepairSettings)
