@@ -150,6 +150,10 @@ class BareRepository:
             finally:
                 self._git("worktree", "remove", "--force", place)
 
+    def create_ref(self, branch: str, commit: str) -> None:
+        """Make the new branch `branch`."""
+        self._git("update-ref", f"refs/heads/{branch}", commit, "")
+
     def delete_ref(self, name: str, old: str) -> bool:
         """Delete the ref `name` that holds `old`; returns False when it is not there any more."""
         return self._run("update-ref", "-d", name, old).returncode == 0

@@ -70,8 +70,10 @@ def candidate(site: Site, repository: Repository, issue: Issue, head_id: str) ->
 def merge(site: Site, repository: Repository, issue: Issue, visitor: Visitor, order: MergeOrder) -> Issue:
     """Merge a pull request that `follow` has returned, or raise the Refusal that GitHub would answer."""
     pull = _mergeable_pull(issue, order, site.store.rules.settings(repository.id))
+    if any(entry.issue == issue.id for entry in site.store.queue.waiting(repository.id)):
+        raise Refusal(405, "Pull Request is in the merge queue")
     _check_demands(site, repository, issue, visitor, order.method)
-    commit = merged_commit(repository, issue, visitor, order, pull.base_id)
+    commit = merged_commit(repository, issue, visitor.login, order, pull.base_id)
     if commit is None:
         raise Refusal(405, "Pull Request is not mergeable")
     bare = BareRepository(repository.path)
@@ -80,16 +82,16 @@ def merge(site: Site, repository: Repository, issue: Issue, visitor: Visitor, or
     return record_merge(site.store, repository, issue, visitor.login, commit)
 
 
-def merged_commit(repository: Repository, issue: Issue, visitor: Visitor, order: MergeOrder, onto: str) -> str | None:
-    """Write what merging a pull request onto the commit `onto` makes, and return it; None when they conflict."""
+def merged_commit(repository: Repository, issue: Issue, login: str, order: MergeOrder, onto: str) -> str | None:
+    """Write the commit that merges a pull request onto `onto` for the user `login`; None when they conflict."""
     pull, bare = _pull(issue), BareRepository(repository.path)
     if order.method == "rebase":
-        return bare.rebased(pull.head_id, onto, _signature(visitor))
+        return bare.rebased(pull.head_id, onto, _signature(login))
     tree = bare.merged_tree(onto, pull.head_id)
     if tree is None:
         return None
     parents = (onto,) if order.method == "squash" else (onto, pull.head_id)
-    return bare.write_commit(tree, parents, merge_message(repository.owner, issue, order), _signature(visitor))
+    return bare.write_commit(tree, parents, merge_message(repository.owner, issue, order), _signature(login))
 
 
 def merge_message(owner: str, issue: Issue, order: MergeOrder) -> str:
@@ -146,5 +148,5 @@ def _merge_state(site: Site, repository: Repository, issue: Issue, *, mergeable:
     return "clean" if is_settled(shown.checks) else "unstable"
 
 
-def _signature(visitor: Visitor) -> Signature:
-    return Signature(name=visitor.login, email=f"{visitor.login}@users.noreply.github.com")
+def _signature(login: str) -> Signature:
+    return Signature(name=login, email=f"{login}@users.noreply.github.com")

@@ -1,6 +1,7 @@
 """What every part of the hub shares while it is served."""
 
 import secrets
+import threading
 from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,7 @@ class Site:
     connections: Connections = field(default_factory=Connections)
     drills: Drills = field(default_factory=Drills)
     observe: Observe | None = None
+    queue_lock: threading.RLock = field(default_factory=threading.RLock)
     secret: bytes = field(default_factory=secrets.token_bytes)
 
     @property

@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute
 from runner.hub import pull_requests
 from runner.hub.access import Permission
 from runner.hub.bare import BareRepository
+from runner.hub.merge_queue import go_on
 from runner.hub.merging import MergeOrder, merge, mergeability
 from runner.hub.pull_requests import Proposal
 from runner.hub.refusal import custom, invalid, not_found
@@ -54,8 +55,9 @@ def create_pull(call: Call) -> Answer:
 
 
 def get_pull(call: Call) -> Answer:
-    """One pull request, with what git says about merging it."""
+    """One pull request, with what git says about merging it; the merge queue goes on."""
     repository = call.repository()
+    go_on(call.site, repository)
     return Answer(body=_whole(call, repository, _pull(call, repository)))
 
 

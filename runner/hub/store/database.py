@@ -143,6 +143,19 @@ CREATE TABLE IF NOT EXISTS answers (
     answers INTEGER NOT NULL,
     UNIQUE (issue, ends)
 );
+CREATE TABLE IF NOT EXISTS queue_entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    issue INTEGER NOT NULL REFERENCES issues (id),
+    base TEXT NOT NULL,
+    head_id TEXT NOT NULL,
+    enqueuer TEXT NOT NULL,
+    enqueued_at TEXT NOT NULL,
+    base_id TEXT,
+    group_id TEXT,
+    left_at TEXT,
+    reason TEXT
+);
 CREATE INDEX IF NOT EXISTS comments_of_issue ON comments (issue);
 CREATE VIEW IF NOT EXISTS whole_issues AS
     SELECT issues.*, pulls.*, (SELECT count(*) FROM comments WHERE comments.issue = issues.id) AS comments

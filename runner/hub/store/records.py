@@ -157,3 +157,27 @@ class CheckRun:
     conclusion: str | None
     completed_at: str | None
     log: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEntry:
+    """A pull request's stay in the merge queue of `base`, at the head `head_id`.
+
+    `group_id` is the commit that would be merged, made on `base_id`, once there is one. `reason` is why it left.
+    """
+
+    id: int
+    issue: int
+    base: str
+    head_id: str
+    enqueuer: str
+    enqueued_at: str
+    base_id: str | None
+    group_id: str | None
+    left_at: str | None
+    reason: str | None
+
+    @property
+    def node_id(self) -> str:
+        """The id by which GraphQL knows it."""
+        return f"MQE_{self.id}"
