@@ -42,6 +42,7 @@ from worktree import PushRefused, Redactor
 _SUBJECT_LIMIT = 72
 _LOG_READ = 65_536  # bytes from the end of a log
 _MOST_LOGS = 3
+_MERGEABLE_POLL = 2.0  # seconds; GitHub works it out once it is asked
 
 
 @dataclass(slots=True, kw_only=True)
@@ -240,7 +241,7 @@ class RepairLoop:
             caught_up = pull.head == facts.head or not facts.rules.merges
             if not pull.is_open or (caught_up and pull.mergeable is not None) or time.monotonic() > deadline:
                 return replace(facts, pull=pull)
-            self.stages.sleep(min(patience.poll, patience.grace))
+            self.stages.sleep(min(patience.poll, _MERGEABLE_POLL))
 
     # Checks.
 
