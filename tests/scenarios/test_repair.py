@@ -5,51 +5,9 @@ from pathlib import Path
 import pytest
 
 from runner.hub import Check, Source, Wait
-from tests.scenarios.stage import NAME, Result, Stage
-from tests.world import git
-
-COMMITS = "echo on > lamp.txt && git add lamp.txt && git commit -qm 'Let there be light'"
-QUICKLY = {"NIGHTKEEP_CHECKS_POLL": "0.1s", "NIGHTKEEP_CHECKS_GRACE": "2s"}
-PUSHES_ON_PULL_REQUESTS = "on: pull_request"
-
-
-def agent(stage: Stage, **sessions: str) -> str:
-    """Write an agent that does `implement`, then what is named for each Repair (`repair_1`), and keeps its prompts."""
-    cases = "\n".join(f"{kind.replace('_', '-')}) {script};;" for kind, script in sessions.items())
-    keep = f"cat > {stage.root}/prompt-$NIGHTKEEP_SESSION"
-    return stage.agent(f"{keep}\ncase $NIGHTKEEP_SESSION in\n{cases}\n*) echo unexpected; exit 9;;\nesac")
-
-
-def prompt(stage: Stage, kind: str) -> str:
-    return (stage.root / f"prompt-{kind}").read_text()
-
-
-def run(stage: Stage, *options: str, **sessions: str) -> Result:
-    return stage.run(stage.issue(), agent(stage, **sessions), *options, **QUICKLY)
-
-
-def is_ready(stage: Stage, result: Result) -> bool:
-    """Whether the Run ended with its pull request ready at what origin has, and as green as that can be."""
-    pull = stage.pull()
-    ready = (result.status, result.stdout, pull["draft"]) == (0, f"{pull['html_url']}\n", False)
-    return ready and pull["head"]["sha"] == stage.world.on_origin("refs/heads/issue-1")
-
-
-def cause(stage: Stage) -> str:
-    note = stage.note(stage.pull()["number"])
-    return next(line for line in note.splitlines() if line.startswith("**Cause:**"))
-
-
-def move_base(stage: Stage, file: str = "moved.txt", text: str = "moved") -> str:
-    """Return a shell command by which somebody pushes to main."""
-    other = stage.root / "other"
-    if not other.exists():
-        git(stage.root, "clone", "-q", str(stage.world.origin), str(other))
-    person = "git -c user.name=Person -c user.email=person@example.com"
-    return (
-        f"(cd {other} && git pull -q --rebase origin main && echo {text} > {file} && git add -A && "
-        f"{person} commit -qm 'move main' && git push -q origin HEAD:main)"
-    )
+from tests.scenarios.repairing import COMMITS, QUICKLY, agent, cause, is_ready, move_base, prompt, run
+from tests.scenarios.stage import NAME, Stage
+from tests.world import commit, git
 
 
 def breaks(text: str = "broken") -> str:
@@ -60,7 +18,7 @@ def mends() -> str:
     return "echo on > lamp.txt && git commit -qam 'The other half'"
 
 
-TEST = Check("test", command="grep -q on lamp.txt || { echo 'the lamp is off'; false; }")
+TEST = Check("test", command="grep -q on lamp.txt || { echo 'the lamp is off'; false; }", branches="issue-*")
 
 
 def test_a_pending_check_is_waited_for(stage: Stage) -> None:
@@ -73,7 +31,6 @@ def test_a_pending_check_is_waited_for(stage: Stage) -> None:
 
 def test_failing_checks_go_back_to_the_agent_with_the_end_of_their_log(stage: Stage) -> None:
     stage.hub.ci.add(NAME, TEST)
-    stage.hub.ci.add(NAME, Check("deploy", source=Source.STATUS, conclusions=("failure",), branches="none"))
     result = run(stage, implement=breaks(), repair_1=mends())
     assert is_ready(stage, result), result
     assert stage.world.origin_file("issue-1", "lamp.txt") == "on"
@@ -160,7 +117,11 @@ def test_checks_that_do_not_end(stage: Stage) -> None:
 
 
 def with_workflow(stage: Stage, text: str) -> None:
-    stage.on_branch("main", ".github/workflows/ci.yml", text)
+    workflow = stage.clone / ".github" / "workflows" / "ci.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text(text)
+    commit(stage.clone, "a workflow")
+    git(stage.clone, "push", "-q", str(stage.world.origin), "main")
 
 
 @pytest.mark.parametrize(
