@@ -217,15 +217,22 @@ def hub(
         ),
     ] = None,
     token: Annotated[str | None, typer.Option(help="The only token to accept. Default: any that is not empty.")] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Check every pushed commit: the shell's command runs in a copy of its files. May be given again.",
+            metavar="NAME=COMMAND",
+        ),
+    ] = None,
 ) -> None:
-    """Serve a small GitHub on this machine, with issues, pull requests and git over HTTP.
+    """Serve a small GitHub on this machine, with issues, pull requests, checks and git over HTTP.
 
     The first line on standard output is its address. The API is under /api/v3 and /api/graphql, as on GitHub
     Enterprise; issues and pull requests answer with a page. Ctrl-C ends it; the same directory can be served again.
     """
     from runner.hub_command import serve_hub
 
-    raise typer.Exit(serve_hub(root, port, repository or [], token))
+    raise typer.Exit(serve_hub(root, port, repository or [], token, check or []))
 
 
 @app.command()

@@ -38,6 +38,15 @@ class Difference:
     deletions: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file, as git writes its name, and the lines that came and went."""
+
+    file: str
+    additions: int
+    deletions: int
+
+
 class BareRepository:
     """The bare repository at `path`. Every call starts git, and raises GitError when that fails."""
 
@@ -163,10 +172,20 @@ class BareRepository:
         if not self.related(base, head):
             return Difference()
         commits = int(self._git("rev-list", "--count", f"{base}..{head}"))
-        rows = [line.split("\t") for line in self._git("diff", "--numstat", f"{base}...{head}").splitlines()]
+        changes = self.changes(base, head)
+        added, deleted = sum(change.additions for change in changes), sum(change.deletions for change in changes)
+        return Difference(commits=commits, files=len(changes), additions=added, deletions=deleted)
+
+    def changes(self, base: str, head: str) -> list[Change]:
+        """Return the files that `head` changes since it left `base`."""
+        rows = (line.split("\t", 2) for line in self._git("diff", "--numstat", f"{base}...{head}").splitlines())
         # A binary file has a dash in place of each count.
-        added, deleted = ([int(row[column]) for row in rows if row[column] != "-"] for column in (0, 1))
-        return Difference(commits=commits, files=len(rows), additions=sum(added), deletions=sum(deleted))
+        return [Change(file, int(added.replace("-", "0")), int(gone.replace("-", "0"))) for added, gone, file in rows]
+
+    def log(self, base: str, head: str) -> list[tuple[str, str, str]]:
+        """Return id, author and subject of the commits that `head` has beyond `base`, oldest first."""
+        lines = self._git("log", "--reverse", "--format=%H%x00%an%x00%s", f"{base}..{head}").splitlines()
+        return [(commit, author, subject) for commit, author, subject in (line.split("\0") for line in lines)]
 
     def _git(self, *words: str, stdin: str = "", extra: Mapping[str, str] | None = None) -> str:
         ended = self._run(*words, stdin=stdin, extra=extra)

@@ -29,7 +29,7 @@ class Wait:
     """How long something takes, counted from the push or from the request to run again: both must have passed.
 
     `polls` are lists of a commit's check runs (of its statuses, for a status) that a client gets before; `seconds` are
-    counted from the hub's first look at the commit, which any request for a check or a pull request causes.
+    counted from the push over HTTP, or from the first request for a check or a pull request after git put it there.
     """
 
     polls: int = 0

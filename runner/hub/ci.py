@@ -1,7 +1,7 @@
 """Scripted continuous integration: it looks at the heads of branches, and does with them what it was told.
 
-There is no process and no clock behind it. Whoever asks for a check or for a pull request makes it look at the
-branches and go on, so that a test sees the same each time.
+There is no process and no clock behind it. Whoever pushes over HTTP, or asks for a check or a pull request, makes it
+look at the branches and go on, so that a test sees the same each time.
 """
 
 import os
@@ -24,12 +24,14 @@ _KILLED = 124  # what a command that took longer ends with, as `timeout` says it
 class CI:
     """What a test tells the hub about checks, and what the hub's other parts ask about them.
 
-    A commit is seen when it is the head of a branch while somebody asks; one that was pushed over before is not.
+    A commit is seen when it is the head of a branch then; one that git put there and replaced behind the hub's back is
+    not.
     """
 
-    def __init__(self, store: Store, children: Children) -> None:
+    def __init__(self, store: Store, children: Children, everywhere: tuple[Check, ...] = ()) -> None:
         self._store = store
         self._children = children
+        self._everywhere = everywhere
         self._at_work = threading.Lock()
 
     def add(self, full_name: str, check: Check) -> None:
@@ -44,10 +46,15 @@ class CI:
 
     def look(self, repository: Repository) -> None:
         """Start what is to be done with the heads of all branches."""
+        for check in self._everywhere:
+            self._store.checks.keep_plan(repository.id, check)
+        plans = self._store.checks.plans(repository.id)
+        if not plans:
+            return
         bare = BareRepository(repository.path)
         with self._store.transaction():
             for branch, commit in bare.refs().items():
-                self._start(repository, bare, branch, commit)
+                self._start(repository, bare, branch, commit, plans)
 
     def listed(self, repository: Repository, commit: str, polled: Source | None = None) -> list[CheckRun]:
         """Return the newest attempt that can be seen of every check of a commit, in the order of their start.
@@ -74,12 +81,15 @@ class CI:
             for run in runs:
                 self._begin(repository, run.suite.id, run.plan, run.suite.commit_id, run.check, run.attempt + 1)
 
-    def _start(self, repository: Repository, bare: BareRepository, branch: str, commit: str) -> None:
-        changed: list[str] | None = None
-        for plan, check in self._store.checks.plans_without(repository.id, commit):
-            if check.paths and changed is None:
-                changed = bare.changed_files(bare.fork_point(commit), commit)
-            if check.is_for(branch, changed or []):
+    def _start(
+        self, repository: Repository, bare: BareRepository, branch: str, commit: str, plans: dict[int, Check]
+    ) -> None:
+        started = self._store.checks.started(repository.id, commit)
+        waiting = {plan: check for plan, check in plans.items() if plan not in started}
+        has_paths = any(check.paths for check in waiting.values())
+        changed = bare.changed_files(bare.fork_point(commit), commit) if has_paths else []
+        for plan, check in waiting.items():
+            if check.is_for(branch, changed):
                 suite = self._store.checks.suite(repository.id, commit, branch, check)
                 self._begin(repository, suite, plan, commit, check, attempt=1)
 

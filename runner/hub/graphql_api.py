@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from runner.hub import merge_queue
 from runner.hub.access import Permission, TokenKind, Visitor
-from runner.hub.merging import mergeability
+from runner.hub.merging import answered
 from runner.hub.pull_requests import follow
 from runner.hub.refusal import ARCHIVED, FORBIDDEN, NO_DRAFTS, Refusal
 from runner.hub.site import Site
@@ -75,6 +75,7 @@ type PullRequest implements Node {
     itemTypes: [PullRequestTimelineItemsItemType!]
   ): PullRequestTimelineItemsConnection!
 }
+type Repository implements Node { id: ID! nameWithOwner: String! pullRequest(number: Int!): PullRequest }
 type IssueComment implements Node { id: ID! body: String! viewerDidAuthor: Boolean! }
 input ConvertPullRequestToDraftInput { clientMutationId: String pullRequestId: ID! }
 type ConvertPullRequestToDraftPayload { clientMutationId: String pullRequest: PullRequest }
@@ -90,6 +91,7 @@ input DequeuePullRequestInput { clientMutationId: String id: ID! }
 type DequeuePullRequestPayload { clientMutationId: String mergeQueueEntry: MergeQueueEntry }
 type Query {
   node(id: ID!): Node
+  repository(owner: String!, name: String!): Repository
   viewer: User!
 }
 type Mutation {
@@ -132,6 +134,7 @@ class _Resolvers:
             "enqueuePullRequest": lambda _info, **arguments: self._enqueue(arguments["input"]),
             "dequeuePullRequest": lambda _info, **arguments: self._dequeue(arguments["input"]),
             "node": lambda _info, **arguments: self._node(arguments["id"]),
+            "repository": lambda _info, **arguments: self._repository(arguments["owner"], arguments["name"]),
             "convertPullRequestToDraft": lambda _info, **arguments: self._set(arguments["input"], draft=True),
             "markPullRequestReadyForReview": lambda _info, **arguments: self._set(arguments["input"], draft=False),
         }
@@ -141,6 +144,27 @@ class _Resolvers:
         if comment is not None:
             own = comment.author == self._visitor.login
             return {"__typename": "IssueComment", "id": node_id, "body": comment.body, "viewerDidAuthor": own}
+        return self._seen(node_id)
+
+    def _repository(self, owner: str, name: str) -> dict[str, Any]:
+        found = self._site.store.repositories.find(owner, name)
+        if found is None:
+            raise _error("NOT_FOUND", f"Could not resolve to a Repository with the name '{owner}/{name}'.")
+        return {
+            "__typename": "Repository",
+            "id": f"R_{found.id}",
+            "nameWithOwner": found.full_name,
+            "pullRequest": lambda _info, **arguments: self._numbered(found, arguments["number"]),
+        }
+
+    def _numbered(self, repository: Repository, number: int) -> dict[str, Any]:
+        issue = self._site.store.issues.find(repository.id, number)
+        if issue is None or issue.pull is None:
+            raise _error("NOT_FOUND", f"Could not resolve to a PullRequest with the number of {number}.")
+        return self._seen(issue.node_id)
+
+    def _seen(self, node_id: str) -> dict[str, Any]:
+        """Return a pull request that is looked at: the merge queue goes on before."""
         repository, _ = self._pull_request(node_id)
         merge_queue.go_on(self._site, repository)
         return self._shape(*self._pull_request(node_id))
@@ -227,7 +251,7 @@ class _Resolvers:
     def _merge_state(self, repository: Repository, issue: Issue) -> dict[str, Any]:
         """Return the resolvers of what git is asked for only when the query wants it, and once."""
         states = {None: "UNKNOWN", True: "MERGEABLE", False: "CONFLICTING"}
-        found = cache(partial(mergeability, self._site, repository, issue, is_answer=True))
+        found = cache(partial(answered, self._site, repository, issue))
         return {
             "mergeable": lambda _info: states[found().mergeable],
             "mergeStateStatus": lambda _info: found().state.upper(),

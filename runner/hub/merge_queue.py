@@ -1,8 +1,8 @@
 """Merge queues: one pull request of each base at a time, merged by the commit whose checks have passed.
 
 https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/configuring-pull-request-merges/managing-a-merge-queue.
-Like the checks they go on while somebody looks: each `GET …/pulls/N`, and each query for a pull request's node, is a
-step, and a poll of the checks of the commit that is about to be merged.
+Like the checks they go on while somebody looks: each `GET …/pulls/N`, and each query for a pull request, is a step,
+and a poll of the checks of the commit that is about to be merged.
 """
 
 from runner.hub.access import Visitor

@@ -1,6 +1,6 @@
 """Whether a pull request can be merged, and merging it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runner.hub.access import Permission, Visitor
 from runner.hub.bare import BareRepository, Difference, GitError, Signature
@@ -36,25 +36,39 @@ class Mergeability:
     difference: Difference
 
 
-def mergeability(site: Site, repository: Repository, issue: Issue, *, is_answer: bool) -> Mergeability:
-    """Return what GitHub says about merging a pull request that `follow` has returned.
+def answered(site: Site, repository: Repository, issue: Issue) -> Mergeability:
+    """Return what the API answers about merging a pull request that `follow` has returned.
 
     The first answers about a head and a base say that it is not known yet, as many as the repository's settings want.
     """
-    pull = _pull(issue)
-    bare = BareRepository(repository.path)
+    pull, rules = _pull(issue), site.store.rules
+    answers = rules.count_answer(issue.id, f"{pull.base_id}..{pull.head_id}")
+    found = mergeability(site, repository, issue)
+    if answers > rules.settings(repository.id).mergeability_answers:
+        return found
+    return replace(found, mergeable=None, state="unknown")
+
+
+def mergeability(site: Site, repository: Repository, issue: Issue) -> Mergeability:
+    """Return what git and the base branch say about merging a pull request that `follow` has returned."""
+    pull, bare = _pull(issue), BareRepository(repository.path)
     try:
         difference = bare.difference(pull.base_id, pull.head_id)
     except GitError:
         difference = Difference()  # the commits of a pull request that was closed long ago may be gone
-    ends = f"{pull.base_id}..{pull.head_id}"
-    rules = site.store.rules
-    answers = rules.count_answer(issue.id, ends) if is_answer else rules.answers(issue.id, ends) + 1
-    if not issue.open or answers <= rules.settings(repository.id).mergeability_answers:
+    if not issue.open:
         return Mergeability(mergeable=None, state="unknown", difference=difference)
     mergeable = bare.merged_tree(pull.base_id, pull.head_id) is not None
     state = _merge_state(site, repository, issue, mergeable=mergeable)
     return Mergeability(mergeable=mergeable, state=state, difference=difference)
+
+
+def missing(site: Site, repository: Repository, issue: Issue) -> list[str]:
+    """Return GitHub's sentences for what the base branch still demands of a pull request."""
+    pull = _pull(issue)
+    shown = candidate(site, repository, issue, pull.head_id)
+    demands = site.store.rules.demands(repository.id, pull.base)
+    return [sentence for one in demands for sentence in unmet(one, shown)]
 
 
 def candidate(site: Site, repository: Repository, issue: Issue, head_id: str) -> Candidate:
@@ -140,10 +154,9 @@ def _merge_state(site: Site, repository: Repository, issue: Issue, *, mergeable:
     if pull.draft:
         return "draft"
     shown = candidate(site, repository, issue, pull.head_id)
-    demands = site.store.rules.demands(repository.id, pull.base)
-    if any(unmet(one, shown) for one in demands):
+    if missing(site, repository, issue):
         return "blocked"
-    if shown.behind and any(one.strict for one in demands):
+    if shown.behind and any(one.strict for one in site.store.rules.demands(repository.id, pull.base)):
         return "behind"
     return "clean" if is_settled(shown.checks) else "unstable"
 

@@ -4,13 +4,14 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from runner.hub.access import Door, Permission, Token
+from runner.hub.checks import Check
 from runner.hub.drills import Drill, Drills, Trouble
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ class Hub:
         ROOT/repositories/OWNER/NAME.git      the repositories that were created through the API
 
     `port` 0 takes a free one. `repositories` are bare ones that are served in place under the name OWNER/NAME; they are
-    remembered. `tokens` None lets every token that is not empty do everything. `observe` gets every exchange
-    with the API, on the server's thread.
+    remembered. `tokens` None lets every token that is not empty do everything. `checks` are done with what is pushed to
+    any repository. `observe` gets every exchange with the API, on the server's thread.
 
     Entering raises ValueError when a repository cannot be served, and OSError when the port is taken; nothing is
     served then.
@@ -52,12 +53,14 @@ class Hub:
         port: int = 0,
         repositories: Mapping[str, Path] = _NONE,
         tokens: Mapping[str, Permission | Token] | None = None,
+        checks: Iterable[Check] = (),
         observe: "Observe | None" = None,
     ) -> None:
         self._root = root.absolute()
         self._port = port
         self._repositories = dict(repositories)
         self._tokens = tokens
+        self._checks = tuple(checks)
         self._observe = observe
         self._drills = Drills()
         self._running = ExitStack()
@@ -66,9 +69,9 @@ class Hub:
         """Method and path of every API request so far, drilled ones too; git and the pages are not in it."""
         self._door: Door
         self.facts: Facts
-        """What can be told to a hub that is being served: archived, renamed, transferred, without drafts."""
+        """What can be told to a hub that is being served, such as archived, renamed, approved: see `facts`."""
         self.ci: CI
-        """What checks the commits that are pushed to it: see `runner.hub.checks`."""
+        """What checks the commits that are pushed to it: see `checks`."""
 
     def drill(self, method: str, path: str, trouble: Trouble, *, times: int | None = 1, contains: str = "") -> Drill:
         """Apply `trouble` to the next `times` requests (None: to all) that match, until the result is left or removed.
@@ -111,7 +114,7 @@ class Hub:
         self.facts = Facts(store)
         self._door = Door(self._tokens)
         children = Children()
-        self.ci = CI(store, children)
+        self.ci = CI(store, children, self._checks)
         site = Site(
             url=self.url,
             root=self._root,
@@ -135,6 +138,7 @@ def serve(
     port: int = 0,
     repositories: Mapping[str, Path] = _NONE,
     tokens: Mapping[str, Permission | Token] | None = None,
+    checks: Iterable[Check] = (),
     ready: Callable[[str], None],
 ) -> None:
     """Serve a hub until SIGINT or SIGTERM comes; for the main thread only.
@@ -148,7 +152,7 @@ def serve(
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with Hub(root, port=port, repositories=repositories, tokens=tokens) as hub:
+        with Hub(root, port=port, repositories=repositories, tokens=tokens, checks=checks) as hub:
             ready(hub.url)
             asked_to_stop.wait()
     finally:

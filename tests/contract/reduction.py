@@ -25,7 +25,7 @@ from graphql import (
 )
 
 _ENTRANCES = {
-    "Query": {"id", "node", "viewer"},
+    "Query": {"id", "node", "repository", "viewer"},
     "Mutation": {
         "convertPullRequestToDraft",
         "dequeuePullRequest",
@@ -51,6 +51,7 @@ _KEPT = {
     "PullRequestTimelineItems",
     "PullRequestTimelineItemsConnection",
     "RemovedFromMergeQueueEvent",
+    "Repository",
     "User",
 }
 _BUILT_IN = {"Boolean", "Float", "ID", "Int", "String"}

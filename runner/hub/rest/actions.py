@@ -5,11 +5,12 @@ from starlette.routing import BaseRoute
 
 from runner.hub.access import Area, Permission
 from runner.hub.bare import BareRepository
+from runner.hub.check_addresses import suite_of
 from runner.hub.checks import PASSING, Source
 from runner.hub.job_logs import log_address
 from runner.hub.refusal import Refusal, not_found
 from runner.hub.rest.call import Answer, Api, Call
-from runner.hub.rest.check_shapes import CheckShapes, suite_of
+from runner.hub.rest.check_shapes import CheckShapes
 from runner.hub.store import CheckRun, Repository, Suite
 
 _ACTIONS = "/repos/{owner}/{repo}/actions"

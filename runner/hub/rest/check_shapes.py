@@ -5,13 +5,13 @@ from typing import Any
 from urllib.parse import quote
 
 from runner.hub.bare import BareRepository
+from runner.hub.check_addresses import check_page, run_of
 from runner.hub.checks import PASSING, Source, overall
 from runner.hub.rest.call import Call
 from runner.hub.store import CheckRun, Repository, Suite
 
 Shape = dict[str, Any]
 
-_RUNS_FROM = 9_000_000_000  # a run and its suite have different ids, as on GitHub; this is how far they are apart
 _APPS = {Source.ACTIONS: (15368, "github-actions", "GitHub Actions"), Source.APP: (4711, "acme-ci", "Acme CI")}
 
 
@@ -69,14 +69,18 @@ class CheckShapes:
         }
 
     def run(self, jobs: list[CheckRun]) -> Shape:
-        """A workflow run with these jobs, one at least."""
+        """A workflow run with these jobs, one at least; it is queued once some are to run again, before they do."""
         suite = jobs[0].suite
+        attempt = self._call.store.checks.last_attempt(suite.id)
+        shown = max(job.attempt for job in jobs)
+        ahead = {"status": "queued", "conclusion": None} if attempt > shown else {}
         number = run_of(suite)
         address, workflow = f"{self._api}/actions/runs/{number}", _number(suite.workflow)
         repository = self._call.shapes.repository(self._repository)
         below = ("jobs", "logs", "artifacts", "cancel", "rerun")
         commit = self._commit(suite)
-        return self._whole(jobs) | {
+        whole = self._whole(jobs) | ahead
+        return whole | {
             "id": number,
             "node_id": f"WFR_{number}",
             "name": suite.workflow,
@@ -84,7 +88,7 @@ class CheckShapes:
             "display_title": str(commit["message"]).partition("\n")[0],
             "event": "merge_group" if suite.branch.startswith("gh-readonly-queue/") else "push",
             "run_number": suite.id,
-            "run_attempt": max(job.attempt for job in jobs),
+            "run_attempt": attempt,
             "workflow_id": workflow,
             "check_suite_id": suite.id,
             "url": address,
@@ -206,23 +210,6 @@ class CheckShapes:
             "permissions": {"checks": "write", "metadata": "read"},
             "events": [],
         }
-
-
-def run_of(suite: Suite) -> int:
-    """Return the id of the workflow run that a suite stands for."""
-    return _RUNS_FROM + suite.id
-
-
-def suite_of(run: int) -> int:
-    """Return the id of the suite of a workflow run."""
-    return run - _RUNS_FROM
-
-
-def check_page(html_url: str, run: CheckRun) -> str:
-    """Return the page of a check in the repository whose pages begin with `html_url`."""
-    if run.suite.source is Source.ACTIONS:
-        return f"{html_url}/actions/runs/{run_of(run.suite)}/job/{run.id}"
-    return f"{html_url}/runs/{run.id}"
 
 
 def status_state(run: CheckRun) -> str:

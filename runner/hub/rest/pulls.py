@@ -9,7 +9,7 @@ from runner.hub import pull_requests
 from runner.hub.access import Permission
 from runner.hub.bare import BareRepository
 from runner.hub.merge_queue import go_on
-from runner.hub.merging import MergeOrder, merge, mergeability
+from runner.hub.merging import MergeOrder, answered, merge
 from runner.hub.pull_requests import Proposal
 from runner.hub.refusal import custom, invalid, not_found
 from runner.hub.rest import issues
@@ -131,5 +131,4 @@ def _pull(call: Call, repository: Repository) -> Issue:
 
 
 def _whole(call: Call, repository: Repository, issue: Issue) -> dict[str, object]:
-    found = mergeability(call.site, repository, issue, is_answer=True)
-    return call.shapes.whole_pull(repository, issue, found)
+    return call.shapes.whole_pull(repository, issue, answered(call.site, repository, issue))

@@ -23,16 +23,29 @@ class Checks:
         document = _PLAN.dump_json(check).decode()
         self._database.write("INSERT INTO check_plans (repository, document) VALUES (?,?)", repository, document)
 
+    def keep_plan(self, repository: int, check: Check) -> None:
+        """Have exactly this plan of the check's name."""
+        with self._database.transaction():
+            same = {plan: known for plan, known in self.plans(repository).items() if known.name == check.name}
+            for plan in (plan for plan, known in same.items() if known != check):
+                self._database.write("UPDATE check_plans SET ended = 1 WHERE id = ?", plan)
+            if check not in same.values():
+                self.add_plan(repository, check)
+
     def end_plans(self, repository: int) -> None:
         """Do nothing with commits that are pushed from now on."""
         self._database.write("UPDATE check_plans SET ended = 1 WHERE repository = ?", repository)
 
-    def plans_without(self, repository: int, commit: str) -> list[tuple[int, Check]]:
-        """Return the plans that were not started for a commit, each with its id."""
-        statement = """SELECT id, document FROM check_plans WHERE repository = ? AND NOT ended AND id NOT IN
-            (SELECT plan FROM whole_check_runs WHERE repository = ? AND commit_id = ?) ORDER BY id"""
-        rows = self._database.rows(statement, repository, repository, commit)
-        return [(row["id"], _PLAN.validate_json(row["document"])) for row in rows]
+    def plans(self, repository: int) -> dict[int, Check]:
+        """Return what is to be done with commits, by id."""
+        statement = "SELECT id, document FROM check_plans WHERE repository = ? AND NOT ended ORDER BY id"
+        rows = self._database.rows(statement, repository)
+        return {row["id"]: _PLAN.validate_json(row["document"]) for row in rows}
+
+    def started(self, repository: int, commit: str) -> set[int]:
+        """Return the ids of the plans that were started for a commit."""
+        statement = "SELECT DISTINCT plan FROM whole_check_runs WHERE repository = ? AND commit_id = ?"
+        return {row["plan"] for row in self._database.rows(statement, repository, commit)}
 
     def suite(self, repository: int, commit: str, branch: str, check: Check) -> int:
         """Return the id of the suite that the check belongs to, which is made when it is the first of it."""
@@ -71,6 +84,11 @@ class Checks:
         """Return every attempt of every check of a commit, oldest first."""
         rows = self._database.rows(f"{_RUNS} WHERE repository = ? AND commit_id = ? ORDER BY id", repository, commit)
         return [_run(row) for row in rows]
+
+    def last_attempt(self, suite: int) -> int:
+        """Return the number of the last attempt of any check of a suite, whether it has appeared or not."""
+        row = self._database.row("SELECT max(attempt) AS last FROM check_runs WHERE suite = ?", suite)
+        return int(row["last"] or 0) if row is not None else 0
 
     def find(self, repository: int, run: int) -> CheckRun | None:
         """Return one attempt."""

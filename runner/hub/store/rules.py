@@ -74,9 +74,5 @@ class Rules:
             ON CONFLICT (issue, ends) DO UPDATE SET answers = answers + 1"""
         with self._database.transaction():
             self._database.write(statement, issue, ends)
-            return self.answers(issue, ends)
-
-    def answers(self, issue: int, ends: str) -> int:
-        """Return how many answers there were about the pull request with these ends."""
-        row = self._database.row("SELECT answers FROM answers WHERE issue = ? AND ends = ?", issue, ends)
-        return 0 if row is None else int(row["answers"])
+            rows = self._database.rows("SELECT answers FROM answers WHERE issue = ? AND ends = ?", issue, ends)
+            return int(rows[0]["answers"])

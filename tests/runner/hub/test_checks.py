@@ -10,7 +10,7 @@ from github.Repository import Repository
 from runner.hub import NEVER, Check, Exchange, Hub, Permission, Source, Token, TokenKind, Wait
 from runner.hub.access import Area
 from runner.hub.checks import CONCLUSIONS, Stage, overall, stage
-from tests.runner.hub.conftest import ADMIN, NAME, push_branch
+from tests.runner.hub.conftest import ADMIN, NAME, push_branch, remote
 from tests.runner.hub.test_drills import API, ask
 from tests.world import World, commit, git
 
@@ -123,6 +123,16 @@ def test_a_check_is_for_paths_that_a_branch_changes(hub: Hub, world: World) -> N
     topic = push_branch(world, "topic", "topic\n")
     assert seen(hub, topic) == [("code", "completed", "success")]
     assert seen(hub, "main") == [("code", "completed", "success")]
+
+
+def test_every_push_over_http_is_checked(hub: Hub, world: World) -> None:
+    hub.ci.add(NAME, Check("test", branches="topic"))
+    commits = []
+    for text in ("one", "two"):
+        (world.launch / "a.txt").write_text(text)
+        commits.append(commit(world.launch, text))
+        git(world.launch, "push", "-q", remote(hub), "HEAD:refs/heads/topic")
+    assert [len(seen(hub, one)) for one in commits] == [1, 1]
 
 
 def test_nothing_is_checked_after_the_end(hub: Hub, world: World) -> None:
@@ -276,3 +286,13 @@ def test_checks_outlive_the_hub(world: World, tmp_path: Path) -> None:
     with Hub(tmp_path / "hub") as again:
         assert seen(again, "main") == before == [("test", "completed", "failure")]
         assert seen(again, push_branch(world, "topic", "topic\n")) == before
+
+
+def test_every_repository_is_checked_by_what_the_hub_was_started_with(world: World, tmp_path: Path) -> None:
+    repositories = {NAME: world.origin}
+    with Hub(tmp_path / "hub", repositories=repositories, checks=[Check("test", command="false")]) as hub:
+        assert seen(hub, "main") == [("test", "completed", "failure")]
+    with Hub(tmp_path / "hub", checks=[Check("test", command="true")]) as again:
+        topic = push_branch(world, "topic", "topic\n")
+        assert seen(again, topic) == [("test", "completed", "success")]
+        assert [one for *_, one in seen(again, "main")] == ["failure", "success"]

@@ -128,6 +128,15 @@ def test_a_queue_goes_on_from_a_base_that_moved_and_one_at_a_time(
     assert git(world.origin, "rev-list", "--first-parent", "--count", f"{moved}..main") == "2"
 
 
+def test_a_pull_request_is_found_by_its_number(hub: Hub, queued: str) -> None:
+    query = """query($owner: String!, $name: String!, $number: Int!) {
+      repository(owner: $owner, name: $name) { nameWithOwner pullRequest(number: $number) { id headRefOid } } }"""
+    found = graphql(hub, query, owner="acme", name="widget", number=1)["data"]["repository"]
+    assert found == {"nameWithOwner": NAME, "pullRequest": {"id": node_id(hub, 1), "headRefOid": queued}}
+    for name, number in (("nothing", 1), ("widget", 9)):
+        assert error(graphql(hub, query, owner="acme", name=name, number=number))[0] == "NOT_FOUND"
+
+
 def test_a_conflict_in_the_queue_is_said(hub: Hub, world: World, queued: str) -> None:
     hub.ci.add(NAME, Check("test"))
     enqueue(hub)
