@@ -53,13 +53,13 @@ class SelfMerge:
             raise MergeRefusedError(str(error)) from error
 
     def _by_queue(self, pull: PullRequest, head: str) -> PullRequest:
-        self.github.merges.enqueue(pull.number, head)
+        self.github.merges.enqueue(pull, head)
         try:
             merged = self._await_queue(pull)
         except Exception:
             # What nobody waits for any more must not be merged later, without what comes after a merge.
             with suppress(GitHubError):
-                self.github.merges.dequeue(pull.number)
+                self.github.merges.dequeue(pull)
             raise
         if merged is None:
             raise MergeRefusedError("the merge queue took the pull request out without merging it")
@@ -69,7 +69,7 @@ class SelfMerge:
         """Wait until the queue has merged it; None when it was taken out."""
         patience = self.conventions.patience
         deadline = time.monotonic() + patience.limit
-        while self.github.merges.is_queued(pull.number):
+        while self.github.merges.is_queued(pull):
             seen = self.github.pull_request(pull.number)
             if seen.is_merged:
                 return seen

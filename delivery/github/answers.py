@@ -39,7 +39,8 @@ class PullRequest:
     """A pull request. `head` is the commit that GitHub knows as its head.
 
     `mergeable` says whether it merges without a conflict; None when GitHub has not worked that out, or was asked for a
-    list. `merge_commit` is what the Base branch got of one that `is_merged`.
+    list. `merge_commit` is what the Base branch got of one that `is_merged`; `node_id` is its name in
+    GraphQL.
     """
 
     number: int
@@ -54,6 +55,7 @@ class PullRequest:
     is_merged: bool = False
     mergeable: bool | None = None
     merge_commit: str | None = None
+    node_id: str = ""
 
 
 class CheckState(StrEnum):
@@ -121,6 +123,7 @@ def read_pull_request(seen: Mapping[str, Any]) -> PullRequest:
         labels=frozenset(label["name"] for label in seen["labels"]),
         is_merged=seen.get("merged_at") is not None,
         mergeable=seen.get("mergeable"),
+        node_id=seen["node_id"],
         merge_commit=seen.get("merge_commit_sha") if seen.get("merged_at") else None,
     )
 

@@ -25,19 +25,9 @@ _SWITCHES = {
     "required_conversation_resolution": "conversations are resolved",
     "lock_branch": "the branch is locked",
 }
-_ENQUEUE = """
-mutation($id: ID!, $head: GitObjectID!) {
-  enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { mergeQueueEntry { id } }
-}
-"""
-_DEQUEUE = """
-mutation($id: ID!) { dequeuePullRequest(input: {id: $id}) { mergeQueueEntry { id } } }
-"""
-_ENTRY = """
-query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { pullRequest(number: $number) { id merged mergeQueueEntry { state } } }
-}
-"""
+_ENQUEUE = "mutation($input: EnqueuePullRequestInput!) { enqueuePullRequest(input: $input) { mergeQueueEntry { id } } }"
+_DEQUEUE = "mutation($input: DequeuePullRequestInput!) { dequeuePullRequest(input: $input) { mergeQueueEntry { id } } }"
+_ENTRY = "query($id: ID!) { node(id: $id) { __typename ... on PullRequest { merged mergeQueueEntry { id } } } }"
 
 
 class Merges:
@@ -72,33 +62,27 @@ class Merges:
             raise GitHubError(f"GitHub took the merge of #{number}, but did not merge it", 0)
         return merged
 
-    def enqueue(self, number: int, head: str) -> None:
+    def enqueue(self, pull: PullRequest, head: str) -> None:
         """Put a pull request into its Base branch's merge queue, to be merged at `head`. Raises GitHubError."""
 
         def write() -> bool:
-            identity = self._entry(number)["id"]
-            self._transport.query(_ENQUEUE, {"id": identity, "head": head})
+            wanted = {"pullRequestId": pull.node_id, "expectedHeadOid": head}
+            self._transport.query(_ENQUEUE, {"input": wanted})
             return True
 
-        self._transport.write(write, lambda: True if self._is_queued(self._entry(number)) else None)
+        self._transport.write(write, lambda: self._is_queued(pull) or None)
 
-    def dequeue(self, number: int) -> None:
+    def dequeue(self, pull: PullRequest) -> None:
         """Take a pull request out of the merge queue. Raises GitHubError."""
-        self._transport.patiently(lambda: self._transport.query(_DEQUEUE, {"id": self._entry(number)["id"]}))
+        self._transport.patiently(lambda: self._transport.query(_DEQUEUE, {"input": {"id": pull.node_id}}))
 
-    def is_queued(self, number: int) -> bool:
+    def is_queued(self, pull: PullRequest) -> bool:
         """Whether a pull request waits in a merge queue, or was merged by it."""
-        return self._transport.patiently(lambda: self._is_queued(self._entry(number)))
+        return self._transport.patiently(lambda: self._is_queued(pull))
 
-    @staticmethod
-    def _is_queued(seen: Mapping[str, Any]) -> bool:
+    def _is_queued(self, pull: PullRequest) -> bool:
+        seen = self._transport.query(_ENTRY, {"id": pull.node_id})["node"]
         return bool(seen["merged"]) or seen["mergeQueueEntry"] is not None
-
-    def _entry(self, number: int) -> Mapping[str, Any]:
-        owner, name = self._transport.repository.full_name.split("/")
-        asked = {"owner": owner, "name": name, "number": number}
-        found: Mapping[str, Any] = self._transport.query(_ENTRY, asked)["repository"]["pullRequest"]
-        return found
 
     def rules(self, branch: str) -> RuleSet:
         """Return what a branch asks of a merge, as far as the token may read it."""

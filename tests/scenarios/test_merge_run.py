@@ -1,6 +1,11 @@
 """Merge runs: from a green pull request to a merged one, or to a refusal that nothing can be done about."""
 
-from typing import Any
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -88,18 +93,8 @@ def test_a_merge_that_seems_to_fail_but_happened_counts(stage: Stage, trouble: d
     assert merge_requests(stage) == 1
 
 
-def protect(stage: Stage, **rules: Any) -> None:
-    undemanding: dict[str, Any] = {
-        "required_status_checks": None,
-        "enforce_admins": True,
-        "required_pull_request_reviews": None,
-        "restrictions": None,
-    }
-    stage.api("PUT", "branches/main/protection", undemanding | rules)
-
-
 def test_a_policy_refusal_leaves_everything_as_it_was_checked(stage: Stage) -> None:
-    protect(stage, required_pull_request_reviews={"required_approving_review_count": 1})
+    stage.hub.facts.add_rule(NAME, "main", "pull_request", required_approving_review_count=1)
     stage.hub.ci.add(NAME, GREEN)
     result = merged_run(stage, implement=COMMITS)
     pull = stage.pull()
@@ -117,12 +112,29 @@ def test_a_policy_refusal_leaves_everything_as_it_was_checked(stage: Stage) -> N
 
 
 def test_a_refused_merge_is_tried_again_when_the_base_branch_has_moved(stage: Stage) -> None:
-    stage.hub.drill(*MERGES, drills.answer(405, {"message": "Base branch was modified."}))
-    once = f"test -e {stage.root}/moved || {{ touch {stage.root}/moved; {move_base(stage)}; }}"
-    stage.hub.ci.add(NAME, Check("test", command=once, branches="issue-*"))
-    result = merged_run(stage, implement=COMMITS)
+    slowly = replace(drills.answer(405, {"message": "Base branch was modified."}), delay=4.0)
+    stage.hub.drill(*MERGES, slowly)
+    with meanwhile(stage, lambda: bool(merge_requests(stage)), move_base(stage)):
+        result = merged_run(stage, implement=COMMITS)
     assert is_merged(stage, result), result
     assert "the merge was refused: GitHub answered 405: Base branch was modified." in result.stderr
+    assert (merge_requests(stage), "moved.txt" in stage.files("main")) == (2, True)
+
+
+@contextmanager
+def meanwhile(stage: Stage, when: Callable[[], bool], command: str) -> Iterator[None]:
+    """Run a shell command once, as soon as `when` holds."""
+
+    def wait() -> None:
+        deadline = time.monotonic() + 50
+        while not when() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        subprocess.run(["/bin/sh", "-c", command], check=True)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    yield
+    thread.join()
 
 
 # Others' commits.
