@@ -28,6 +28,7 @@ class Absence(StrEnum):
     NOT_CONFIGURED = "nothing is configured that would check it"
     FILTERED = "every workflow's filters leave it out"
     NOT_STARTED = "a check was to be expected, but none has started"
+    UNREADABLE = "the token may not read checks"
     CANNOT_START = "what the built-in token of a workflow pushes starts no workflows"
 
 

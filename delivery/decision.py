@@ -221,8 +221,8 @@ def _wrong_with(facts: Facts, verdict: Verdict) -> Step | None:
 def _passes(facts: Facts, verdict: Verdict) -> bool:
     if verdict.absence is None or facts.rules.required is Required.NEVER:
         return verdict.is_green
-    expected = verdict.absence in (Absence.NOT_STARTED, Absence.CANNOT_START)
-    return facts.rules.required is Required.AUTO and not (facts.rules.merges and expected)
+    nothing_expected = verdict.absence in (Absence.NOT_CONFIGURED, Absence.FILTERED)
+    return facts.rules.required is Required.AUTO and (nothing_expected or not facts.rules.merges)
 
 
 def _reach(facts: Facts, pull: PullRequest) -> Step:

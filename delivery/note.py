@@ -67,7 +67,7 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     kept = [place for place in outcome.places[-_MOST_LINES:] if place[0] not in _ON_BRANCH]
     parts = [
         f"{note_marker(outcome.branch)}\n{_hidden(kept)}",
-        "### Nightkeep could not finish this",
+        f"### Nightkeep could not {'merge' if outcome.result is Result.POLICY_REFUSAL else 'finish'} this",
         f"**Cause:** {_code(outcome.cause or 'unknown', room)}",
         f"**Stage:** {outcome.stage or 'unknown'}",
         _kind(outcome),

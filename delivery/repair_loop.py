@@ -246,7 +246,7 @@ class RepairLoop:
     # Checks.
 
     def _watch(self, step: WatchStep, facts: Facts) -> Facts:
-        self.stages.stage = Stage.CHECKS
+        self.stages.enter(Stage.CHECKS, "watch", head=facts.head)
         watch = Watch(
             github=self.github.checks,
             head=facts.head,

@@ -11,13 +11,16 @@ _STAGES = {
     "claim": Stage.WORKTREE,
     "worktree": Stage.WORKTREE,
     "begun": Stage.SETUP,
-    "session": Stage.SESSION,
     "settle": Stage.COMMIT,
     "push": Stage.PUSH,
     "ready": Stage.PULL_REQUEST,
     "merge-upstream": Stage.REPAIR,
+    "watch": Stage.CHECKS,
     "merge": Stage.MERGE,
 }
+
+# By their kinds; any other session is a Repair.
+_SESSIONS = {"implement": Stage.SESSION, "setup": Stage.SETUP, "verify": Stage.VERIFY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,13 @@ def read_unfinished(entries: Sequence[Mapping[str, object]]) -> Unfinished | Non
         raise ValueError(f"an entry lacks {error}") from error
 
 
+def _stage_of(entry: Mapping[str, object]) -> Stage | None:
+    """Return the stage that a step belongs to, None for one that goes with the step before."""
+    if entry["step"] == "session":
+        return _SESSIONS.get(str(entry["kind"]), Stage.REPAIR)
+    return _STAGES.get(str(entry["step"]))
+
+
 def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
     claim = next((entry for entry in entries if entry["step"] == "claim"), None)
     steps = {str(entry["step"]): entry for entry in entries}
@@ -68,7 +78,7 @@ def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
         return None
     failed = steps.get("preserve") or steps.get("draft")
     begun, merging = steps.get("begun"), steps.get("merge")
-    reached = [_STAGES[str(entry["step"])] for entry in entries if entry["step"] in _STAGES]
+    reached = [stage for entry in entries if (stage := _stage_of(entry))]
     return Unfinished(
         clone=str(claim["clone"]),
         host=str(claim["host"]),

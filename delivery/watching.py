@@ -15,7 +15,7 @@ from delivery.checks import (
     runs_to_repeat,
     without_inherited,
 )
-from delivery.errors import GitHubError, GitHubUnavailableError
+from delivery.errors import GitHubError, GitHubForbiddenError, GitHubUnavailableError
 from delivery.github import Check, Checks, CheckState
 from worktree import Interruption
 
@@ -50,12 +50,16 @@ class Watch:
     def to_the_end(self) -> Verdict:
         """Wait until no check is pending, and tell own failures from inherited ones.
 
-        GitHub's trouble is waited out as long as checks are. Raises StoppedError, and GitHubError for what waiting
-        does not help against.
+        GitHub's trouble is waited out as long as checks are; checks that the token may not read are none. Raises
+        StoppedError, and GitHubError for what waiting does not help against.
         """
         seen_before = False
         while True:
-            checks = self._look()
+            try:
+                checks = self._look()
+            except GitHubForbiddenError as error:
+                self.report(f"the checks of {self.head[:12]} cannot be read: {error}")
+                return Verdict(absence=Absence.UNREADABLE)
             if checks is None:
                 continue
             verdict = judge_checks(

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from worktree.checkout import Checkout
 from worktree.errors import GitError
+from worktree.files import list_files
 from worktree.git import IDENTITY
+from worktree.rescue import keep_snapshot, publish
 from worktree.state import Operation, read_state
 
 _PLAIN = ("--ff", "--commit", "--no-edit", "--no-squash", "--no-stat", "--no-log", "--no-autostash", "--no-verify")
@@ -66,17 +68,34 @@ def new_in(checkout: Checkout, commit: str) -> tuple[str, ...]:
 def merge(checkout: Checkout, commit: str, name: str) -> bool:
     """Merge a commit that was fetched and that people call `name`; False when it stopped at a conflict.
 
-    Then the merge is in progress. Raises GitError when git refuses it: over a file that is in the way, say.
+    Then the merge is in progress. Left-overs of a session in tracked files that git refuses to merge over are first
+    brought to a snapshot, and then reset. Raises GitError when git refuses the merge over anything else.
     """
     git = checkout.git.within(**IDENTITY)
     message = f"Merge {name} into {checkout.record.branch}"
     arguments = ("merge", *_PLAIN, "--no-verify-signatures", "-m", message, commit)
     done = git.run(*arguments, accept=range(256))
+    if done.status and read_state(checkout.git, checkout.admin).operation is None and _put_aside(checkout):
+        done = git.run(*arguments, accept=range(256))
     if done.status == 0:
         return True
     if read_state(checkout.git, checkout.admin).operation is not Operation.MERGE:
         raise git.failure(arguments, done)
     return False
+
+
+def _put_aside(checkout: Checkout) -> bool:
+    """Snapshot what is changed in tracked files, and reset it; False, with nothing reset, when not all is in there."""
+    state, listing = read_state(checkout.git, checkout.admin), list_files(checkout.git, checkout.path)
+    changed = listing.changed | state.staged
+    if not changed:
+        return False
+    ref = keep_snapshot(checkout, state)
+    if changed & checkout.ledger.snapshots[ref].left.keys():
+        return False
+    publish(checkout, ref)
+    checkout.git.run("reset", "--quiet", "--hard", "HEAD")
+    return True
 
 
 def conflicts(checkout: Checkout) -> tuple[str, ...]:

@@ -131,6 +131,31 @@ def test_a_merge_in_progress_is_preserved_as_it_is(world: World, wt: Worktree) -
     assert world.origin_file("issue-7", "a.txt") == OURS.strip()
 
 
+def test_left_overs_in_tracked_files_are_put_into_a_snapshot_for_the_merge(world: World, wt: Worktree) -> None:
+    theirs = elsewhere(world, "main", "b.txt", THEIRS)
+    (wt.path / "b.txt").write_text("left over\n")
+    (wt.path / "new.txt").write_text("staged\n")
+    git(wt.path, "add", "new.txt")
+    (wt.path / "c.txt").write_text("untracked\n")
+    wt.look_upstream("main", foreign=False)
+    assert wt.merge(theirs, "origin/main") == ()
+    (ref,) = world.snapshot_refs()
+    assert (world.origin_file(ref, "b.txt"), world.origin_file(ref, "new.txt")) == ("left over", "staged")
+    assert ((wt.path / "b.txt").read_text(), (wt.path / "c.txt").read_text()) == (THEIRS, "untracked\n")
+    assert git(wt.path, "status", "--porcelain") == "?? c.txt"
+
+
+def test_left_overs_that_may_not_be_published_are_not_touched(world: World, wt: Worktree) -> None:
+    theirs = elsewhere(world, "main", "b.txt", THEIRS)
+    secret = "token = ghp_0123456789abcdefghijABCDEFGHIJ012345\n"
+    (wt.path / "b.txt").write_text(secret)
+    wt.look_upstream("main", foreign=False)
+    with pytest.raises(GitError, match=r"b\.txt"):
+        wt.merge(theirs, "origin/main")
+    assert (wt.path / "b.txt").read_text() == secret
+    wt.preserve_failed_run("main", "x")
+
+
 def test_a_file_in_the_way_is_an_error_with_nothing_done(world: World, wt: Worktree) -> None:
     theirs, before = elsewhere(world, "main", "new.txt", THEIRS), wt.head()
     (wt.path / "new.txt").write_text(OURS)
