@@ -7,6 +7,21 @@ what kind of trouble it is and what helps. `docs/failure-causes.md` is made of t
 from enum import StrEnum
 
 
+class Stage(StrEnum):
+    """Where in a Run something went wrong."""
+
+    WORKTREE = "worktree"
+    SETUP = "setup"
+    SESSION = "session"
+    COMMIT = "commit"
+    VERIFY = "verify"
+    PUSH = "push"
+    PULL_REQUEST = "pull-request"
+    REPAIR = "repair"
+    CHECKS = "checks"
+    MERGE = "merge"
+
+
 class Code(StrEnum):
     """What kind of cause ended a Run; see `hint_of`."""
 
@@ -74,12 +89,39 @@ _HINTS = {
 }
 
 
+# Where causes arise that arise in one stage only; others may come from anywhere.
+_STAGES = {
+    Code.SETUP: Stage.SETUP,
+    Code.VERIFY: Stage.VERIFY,
+    Code.PUSH_REFUSED: Stage.PUSH,
+    Code.PULL_REQUEST: Stage.PULL_REQUEST,
+    Code.CONFLICT: Stage.REPAIR,
+    Code.NOT_MERGEABLE: Stage.PULL_REQUEST,
+    Code.REPAIRS: Stage.REPAIR,
+    Code.UPSTREAM: Stage.REPAIR,
+    Code.CHECKS_FAILED: Stage.CHECKS,
+    Code.CHECKS_INHERITED: Stage.CHECKS,
+    Code.CHECKS_VANISHED: Stage.CHECKS,
+    Code.CHECKS_PENDING: Stage.CHECKS,
+    Code.CHECKS_MISSING: Stage.CHECKS,
+    Code.MERGED_ELSEWHERE: Stage.MERGE,
+    Code.POLICY_REFUSAL: Stage.MERGE,
+    Code.NOTHING_MADE: Stage.COMMIT,
+    Code.WORKTREE: Stage.WORKTREE,
+}
+
+
+def stage_of(code: Code) -> Stage | None:
+    """Return the only stage in which causes of that kind arise, None when there are several."""
+    return _STAGES.get(code)
+
+
 def hint_of(code: Code) -> str:
     """Return what helps against causes of that kind, in a sentence."""
     return _HINTS[code]
 
 
 def as_table() -> str:
-    """Return all codes and hints as a table in Markdown."""
-    rows = [f"| `{code}` | {hint_of(code)} |" for code in Code]
-    return "\n".join(["| code | what it means, and what helps |", "| --- | --- |", *rows]) + "\n"
+    """Return all codes, with their stages and hints, as a table in Markdown."""
+    rows = [f"| `{code}` | {stage_of(code) or 'any'} | {hint_of(code)} |" for code in Code]
+    return "\n".join(["| code | stage | what it means, and what helps |", "| --- | --- | --- |", *rows]) + "\n"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from delivery.branches import Continuation
-from delivery.causes import Code
+from delivery.causes import Code, Stage
 from delivery.conventions import Conventions
-from delivery.errors import RunFailureError, Stage
+from delivery.errors import RunFailureError
 from delivery.failure import Failure, fail
 from delivery.github import GitHub
 from delivery.goal import Goal

@@ -1,23 +1,6 @@
 """What can go wrong in a delivery. How a Run ended is a value, see `delivery.outcome`."""
 
-from enum import StrEnum
-
 from delivery.causes import Code
-
-
-class Stage(StrEnum):
-    """Where in a Run something went wrong."""
-
-    WORKTREE = "worktree"
-    SETUP = "setup"
-    SESSION = "session"
-    COMMIT = "commit"
-    VERIFY = "verify"
-    PUSH = "push"
-    PULL_REQUEST = "pull-request"
-    REPAIR = "repair"
-    CHECKS = "checks"
-    MERGE = "merge"
 
 
 class DeliveryError(Exception):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from delivery.causes import Code
+from delivery.causes import Code, Stage
 from delivery.errors import (
     DeliveryError,
     GitHubError,
@@ -11,7 +11,6 @@ from delivery.errors import (
     GitHubUnavailableError,
     PolicyRefusal,
     RunFailureError,
-    Stage,
 )
 from delivery.github import PullRequest
 from delivery.outcome import Result

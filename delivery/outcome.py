@@ -6,8 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from signal import Signals
 
-from delivery.causes import Code
-from delivery.errors import Stage
+from delivery.causes import Code, Stage
 from delivery.github import PullRequest
 from worktree import Preserved
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import assert_never
 
+from delivery.causes import Stage, stage_of
 from delivery.checks import Absence, Verdict, why_absent
 from delivery.conventions import Conventions
 from delivery.decision import (
@@ -25,7 +26,7 @@ from delivery.decision import (
     decide,
 )
 from delivery.decision import Watch as WatchStep
-from delivery.errors import PolicyRefusal, RunFailureError, Stage
+from delivery.errors import PolicyRefusal, RunFailureError
 from delivery.github import Check, GitHub, PullRequest
 from delivery.goal import Goal
 from delivery.loop_facts import Facts, Kind, Rules, Sample
@@ -86,8 +87,10 @@ class RepairLoop:
                 case Done():
                     return self._reached(step)
                 case Refused():
+                    self.stages.stage = Stage.MERGE
                     raise PolicyRefusal(self._self_merge.refusal(step.why))
                 case Fail():
+                    self.stages.stage = stage_of(step.code) or self.stages.stage
                     raise RunFailureError(step.cause, step.code)
                 case _:
                     facts = self._take(step, facts)

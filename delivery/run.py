@@ -6,10 +6,11 @@ from pathlib import Path
 
 from delivery.after_merge import finish_merged
 from delivery.branches import Continuation
+from delivery.causes import Stage
 from delivery.claim import Claim
 from delivery.conventions import Conventions
 from delivery.delivery import Delivery
-from delivery.errors import GitHubError, PreflightError, Stage
+from delivery.errors import GitHubError, PreflightError
 from delivery.failure import code_of, judge
 from delivery.outcome import Outcome
 from delivery.parts import Parts

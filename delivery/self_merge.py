@@ -4,9 +4,9 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from delivery.causes import Code
+from delivery.causes import Code, Stage
 from delivery.conventions import Conventions
-from delivery.errors import DeliveryError, GitHubError, GitHubUnavailableError, RunFailureError, Stage
+from delivery.errors import DeliveryError, GitHubError, GitHubUnavailableError, RunFailureError
 from delivery.github import GitHub, PullRequest, RuleSet
 from delivery.stages import Stages
 

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from delivery.causes import Code
-from delivery.errors import RunFailureError, Stage
+from delivery.causes import Code, Stage
+from delivery.errors import RunFailureError
 from delivery.preflight import Plan
 from delivery.session import SessionRequest, SessionResult, Sessions
 from worktree import Interruption, Journal, Worktree

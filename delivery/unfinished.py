@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from delivery.causes import Code
-from delivery.errors import Stage
+from delivery.causes import Code, Stage
 
 # Where a Run was when it entered a step, for the Failure note.
 _STAGES = {

@@ -8,8 +8,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from delivery.branches import Blocked, Choice, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
-from delivery.causes import Code
-from delivery.errors import DeliveryError, GitHubError, PolicyRefusal, RunFailureError, Stage
+from delivery.causes import Code, Stage
+from delivery.errors import DeliveryError, GitHubError, PolicyRefusal, RunFailureError
 from delivery.failure import judge
 from delivery.github import Issue, PullRequest
 from delivery.issue_url import IssueUrl
