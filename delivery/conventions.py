@@ -13,7 +13,8 @@ class Conventions:
     """`setup` and `verify` are argument lists, run before and after the agent, None for none of them.
 
     `opens_draft` says whether a Failed run with work on origin and no pull request opens one. `merges` makes Runs Merge
-    runs, which merge by `merge_method`. `repairs` and `moves` are the budgets of the Repair loop.
+    runs, which merge by `merge_method`. `repairs` and `moves` are the budgets of the Repair loop. `checkpoint_every` is
+    in seconds; `publishes_checkpoints` says whether they go to origin, None for where the repository is private.
     """
 
     instructions: Instructions = field(default_factory=Instructions)
@@ -27,5 +28,7 @@ class Conventions:
     moves: int = 5
     checks_required: Required = Required.AUTO
     patience: Patience = field(default_factory=Patience)
+    checkpoint_every: float = 300
+    publishes_checkpoints: bool | None = None
     ready_label: str = "ready-for-agent"
     in_progress_label: str = "in-progress"

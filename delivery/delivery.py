@@ -1,6 +1,6 @@
 """A Delivery: from the opening session to the goal, or to a Failed run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from delivery.branches import Continuation
 from delivery.causes import Code, Stage
@@ -15,7 +15,7 @@ from delivery.repair_loop import RepairLoop
 from delivery.session import SessionResult
 from delivery.stages import Stages
 from delivery.text import one_line
-from worktree import Redactor
+from worktree import Checkpoint, Redactor
 
 _SUBJECT_LIMIT = 72
 
@@ -29,6 +29,7 @@ class Delivery:
     github: GitHub
     pull_requests: PullRequests
     redact: Redactor
+    _went_on_from: Checkpoint | None = field(default=None, init=False)
 
     def carry_out(self) -> Goal | Failure:
         """Deliver; returns the pull request at its goal, or what the failure function made of it."""
@@ -50,6 +51,7 @@ class Delivery:
 
     def _deliver(self) -> Goal:
         stages = self.stages
+        self._take_over()
         if self.conventions.setup is not None:
             stages.run_step(Stage.SETUP, self.conventions.setup)
         session = self._run_session()
@@ -73,6 +75,17 @@ class Delivery:
             stages.stop_if_interrupted()
         return goal
 
+    def _take_over(self) -> None:
+        stages, checkpoint = self.stages, self.stages.plan.checkpoint
+        if checkpoint is None:
+            return
+        stages.enter(Stage.WORKTREE, "take-over", run=checkpoint.run_id)
+        stages.report(f"{checkpoint}, which has not ended, is on origin; going on from it")
+        if stages.worktree.take_over(checkpoint):
+            self._went_on_from = checkpoint
+        else:
+            stages.report("it was not gone on from: another run has it, or the branch has moved since")
+
     def _run_session(self) -> SessionResult:
         stages = self.stages
         stages.report("starting the agent")
@@ -82,6 +95,7 @@ class Delivery:
             base=plan.base,
             branch=plan.branch,
             continued=isinstance(plan.choice, Continuation),
+            vanished=self._went_on_from is not None,
             instructions=self.conventions.instructions,
         )
         return stages.run_session(Stage.SESSION, "implement", prompt)

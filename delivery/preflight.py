@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from delivery.branches import Blocked, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
 from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError
 from delivery.github import GitHub, Issue, PullRequest, Repository
 from delivery.issue_url import IssueUrl
-from worktree import Launch, Origin, name_in_the_way
+from delivery.vanished import AtWork, choose_checkpoint
+from worktree import CHECKPOINTS, Checkpoint, Launch, Origin, name_in_the_way, read_checkpoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +17,8 @@ class Plan:
     """What a Run is going to do.
 
     `base_commit` is where origin has the Base branch; `fetched` are the commits of the branches that the worktree
-    needs, which are here. `is_private` says whether the repository is, None when nobody looked.
+    needs, which are here. `is_private` says whether the repository is, None when nobody looked. `checkpoint` is what a
+    run has left that vanished with its machine.
     """
 
     issue: Issue
@@ -24,6 +27,7 @@ class Plan:
     choice: Fresh | Continuation
     fetched: Mapping[str, str] = field(default_factory=dict)
     is_private: bool | None = None
+    checkpoint: Checkpoint | None = None
 
     @property
     def branch(self) -> str:
@@ -46,7 +50,9 @@ def preflight(
     remote = launch.remote(origin)
     first = branch_name(url.number, 1)
     asked = [f"refs/heads/{name}" for name in (given, first, f"{first}-branch-*", f"{first}/*") if name]
-    heads = {ref.removeprefix("refs/heads/"): oid for ref, oid in remote.read(*asked).items()}
+    there = remote.read(*asked, f"{CHECKPOINTS}*")
+    checkpoints = {ref: oid for ref, oid in there.items() if ref.startswith(CHECKPOINTS)}
+    heads = {ref.removeprefix("refs/heads/"): oid for ref, oid in there.items() if ref not in checkpoints}
     if not heads and not remote.read("refs/heads/*"):
         raise nothing_to_start_from(launch)
     choice = _choose(github, url.number, frozenset(heads))
@@ -63,6 +69,9 @@ def preflight(
     fetched = remote.fetch(settled, *([choice.branch] if isinstance(choice, Continuation) else []))
     base_commit = fetched[settled]
     _check_local_branches(launch, settled, base_commit, choice.branch, heads.get(choice.branch))
+    left = choose_checkpoint(read_checkpoints(launch, origin, checkpoints), choice.branch, datetime.now(UTC))
+    if isinstance(left, AtWork):
+        raise PreflightError(left.why)
     return Plan(
         issue=issue,
         base=settled,
@@ -70,6 +79,7 @@ def preflight(
         choice=choice,
         fetched=fetched,
         is_private=repository.is_private,
+        checkpoint=left,
     )
 
 

@@ -20,15 +20,26 @@ class Instructions:
 
 
 def opening_prompt(
-    issue: Issue, *, base: str, branch: str, continued: bool, instructions: Instructions = Instructions()
+    issue: Issue,
+    *,
+    base: str,
+    branch: str,
+    continued: bool,
+    vanished: bool = False,
+    instructions: Instructions = Instructions(),
 ) -> str:
-    """Return the prompt of a Run's opening session."""
-    already = (
-        f"There is work on it already. Read `git log origin/{base}..` and `git diff origin/{base}...` first, and go on "
-        "from there."
-        if continued
-        else "Nothing has been done on it yet."
-    )
+    """Return the prompt of a Run's opening session.
+
+    `continued` says that the branch has work, `vanished` that a session has left some here, uncommitted perhaps.
+    """
+    already = "Nothing has been done on it yet."
+    if continued or vanished:
+        already = (
+            f"There is work on it already. Read `git log origin/{base}..` and `git diff origin/{base}...` first, and "
+            "go on from there."
+        )
+    if vanished:
+        already += " What an earlier session had not committed is in the files: see `git status` and `git diff`."
     template = (files("delivery") / "prompt.md").read_text(encoding="utf-8")
     if instructions.replace:
         _, _, end = template.partition("$instructions\n")

@@ -202,6 +202,7 @@ class RepairLoop:
 
     def _verify(self) -> str | None:
         """Run the verify command; return how it failed, None when it passed."""
+        before = self.stages.session
         try:
             self.stages.run_step(Stage.VERIFY, self.conventions.verify or ())
         except RunFailureError as failure:
@@ -211,6 +212,7 @@ class RepairLoop:
                 raise
             self._failed_step = session.log
             return str(failure)
+        self.stages.session = before  # it is the agent's words that explain a later failure
         return None
 
     # The pull request.

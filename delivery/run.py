@@ -23,6 +23,7 @@ from delivery.telling import outcome_of, publish
 from worktree import (
     AcquisitionError,
     BranchTakenError,
+    CheckpointRule,
     Interrupted,
     Preserved,
     Worktree,
@@ -127,6 +128,7 @@ class Run(Parts):
                 plan=plan,
                 worktree=worktree,
                 sessions=sessions,
+                watch=worktree.watch(_checkpoint_rule(plan, conventions), self.report),
                 interruption=self.interruption,
                 journal=self.journal,
                 report=self.report,
@@ -163,6 +165,12 @@ class Run(Parts):
             preserved=Preserved.MACHINE if left else Preserved.NOTHING_MADE,
             interruption=self.interruption.recorded,
         )
+
+
+def _checkpoint_rule(plan: Plan, conventions: Conventions) -> CheckpointRule:
+    told = conventions.publishes_checkpoints
+    to_origin = plan.is_private is True if told is None else told
+    return CheckpointRule(every=conventions.checkpoint_every, to_origin=to_origin)
 
 
 def _report_included(worktree: Worktree, report: Callable[[str], None]) -> None:

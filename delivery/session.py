@@ -6,6 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from worktree import Watch
+
 
 class SessionEnd(StrEnum):
     """How a session ended."""
@@ -23,7 +25,8 @@ class SessionRequest:
     """One session to run, or one step: `argv` is its argument list, None for the agent's.
 
     `directory` is where the agent works. `private` is a directory that only this user can read, for the raw
-    output until it is redacted. `environment` holds the variables of the agent's contract that delivery knows.
+    output until it is redacted. `environment` holds the variables of the agent's contract that delivery knows. `watch`
+    is told while it runs.
     """
 
     kind: str
@@ -31,6 +34,7 @@ class SessionRequest:
     directory: Path
     private: Path
     environment: Mapping[str, str]
+    watch: Watch
     argv: Sequence[str] | None = None
 
 

@@ -9,7 +9,7 @@ from delivery.causes import Code, Stage
 from delivery.errors import RunFailureError
 from delivery.preflight import Plan
 from delivery.session import SessionRequest, SessionResult, Sessions
-from worktree import Interruption, Journal, Worktree
+from worktree import Interruption, Journal, Watch, Worktree
 
 _GLANCE = 0.1  # seconds between looks, while waiting, whether a signal has come
 _CODES = {Stage.SETUP: Code.SETUP, Stage.VERIFY: Code.VERIFY}
@@ -17,11 +17,15 @@ _CODES = {Stage.SETUP: Code.SETUP, Stage.VERIFY: Code.VERIFY}
 
 @dataclass(slots=True, kw_only=True)
 class Stages:
-    """Runs sessions and steps. `stage` tells where the Delivery is, `session` whose words explain a failure there."""
+    """Runs sessions and steps, of which `watch` is told.
+
+    `stage` tells where the Delivery is, `session` whose words explain a failure there.
+    """
 
     plan: Plan
     worktree: Worktree
     sessions: Sessions
+    watch: Watch
     interruption: Interruption
     journal: Journal
     report: Callable[[str], None]
@@ -72,6 +76,7 @@ class Stages:
             argv=argv,
             directory=self.worktree.path,
             private=self.worktree.private,
+            watch=self.watch,
             environment={
                 "NIGHTKEEP_RUN": self.worktree.run_id,
                 "NIGHTKEEP_ISSUE_URL": plan.issue.url,

@@ -11,7 +11,7 @@ from delivery.note import NoteFacts, failure_note, note_marker, resolved_note, w
 from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
 from delivery.text import end_of
-from worktree import Worktree
+from worktree import WENT_ON_FROM, Worktree
 
 _LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
 
@@ -31,6 +31,7 @@ def publish(parts: Parts, issue: int, before: PullRequest | None, outcome: Outco
             parts.report(f"the Failure note is at {url}")
         else:
             _resolve_notes(parts, issue, before, outcome)
+            _tell_beginning(parts, outcome)
     except Exception as error:
         line = f"the Failure note could not be written: {error}"
         parts.report(line)
@@ -57,6 +58,16 @@ def _resolve_notes(parts: Parts, issue: int, before: PullRequest | None, outcome
     parts.github.edit_comment(issue, marker, note, with_earlier)
     if before:
         parts.github.edit_comment(outcome.pull_request.number, marker, note, with_earlier)
+
+
+def _tell_beginning(parts: Parts, outcome: Outcome) -> None:
+    """Say on the pull request that its work was begun by another run; a Failure note says it anyway."""
+    begun = [where for what, where in outcome.places if what == WENT_ON_FROM]
+    if begun and outcome.pull_request:
+        marker = f"<!-- nightkeep:went-on-from {outcome.run_id} -->"
+        text = "The run that began this has not ended; its machine seems to be gone. Run"
+        note = f"{marker}\n\n{text} {outcome.run_id} went on from {begun[0]}.\n"
+        parts.github.comment(outcome.pull_request.number, marker, parts.redact(note))
 
 
 def outcome_of(

@@ -10,6 +10,7 @@ _STAGES = {
     "claim": Stage.WORKTREE,
     "worktree": Stage.WORKTREE,
     "begun": Stage.SETUP,
+    "take-over": Stage.WORKTREE,
     "settle": Stage.COMMIT,
     "push": Stage.PUSH,
     "ready": Stage.PULL_REQUEST,

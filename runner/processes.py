@@ -4,8 +4,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # psutil takes 30 ms to import, and a session that leaves nothing behind never needs it
@@ -72,23 +73,52 @@ class Strays:
 
     def __init__(self) -> None:
         self._spared = set(descendants())
+        self._wanted: Popen[bytes] | None = None
+
+    @contextmanager
+    def sparing(self, wanted: "Popen[bytes]") -> Iterator[None]:
+        """Leave a child, which the caller waits for, and all below it alone while the block runs."""
+        self._wanted = wanted
+        try:
+            yield
+        finally:
+            self._wanted = None
 
     def stop(self) -> tuple[str, ...]:
         """Stop them, and return the names of those that cannot be stopped.
 
-        Only while nothing runs here that is wanted: no session, no git command. Costs next to nothing when there is
-        none.
+        Only while nothing else runs here that is wanted: no git command. Costs next to nothing when there is none.
         """
-        if os.getpid() == 1:
+        if os.getpid() == 1 or (self._wanted is not None and _children() == {self._wanted.pid}):
             return ()
         return stop(self._find, (signal.SIGTERM, signal.SIGKILL), lambda: _STRAY_GRACE)
 
     def _find(self) -> Sequence["Process"]:
-        found = descendants()
+        found = descendants(self._wanted)
         if self._spared and found:
             # What they start meanwhile is remembered, or its children would be taken for strays once it has ended.
             self._spared |= {child for process in self._spared for child in _family(process)}
-        return [process for process in found if process not in self._spared]
+        # Looked at after all others, so that what the wanted child starts meanwhile is only ever found in here.
+        wanted = _family_of(self._wanted.pid) if self._wanted and found else ()
+        return [process for process in found if process not in self._spared and process not in wanted]
+
+
+def _children() -> set[int] | None:
+    """Return the pids of this process's children, those that have ended as well; None where the kernel does not say."""
+    try:
+        lists = [(task / "children").read_text(encoding="ascii") for task in Path("/proc/self/task").iterdir()]
+    except OSError:
+        return None
+    return {int(pid) for listed in lists for pid in listed.split()}
+
+
+def _family_of(pid: int) -> Sequence["Process"]:
+    import psutil
+
+    try:
+        return _family(psutil.Process(pid))
+    except psutil.Error:
+        return ()
 
 
 def _family(process: "Process") -> Sequence["Process"]:

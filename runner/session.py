@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Self
 from delivery.session import SessionEnd, SessionRequest, SessionResult
 from runner.exchange import Exchange, exchange
 from runner.logs import LogPlace
-from runner.processes import KILL_WAIT, stop
+from runner.processes import KILL_WAIT, Strays, stop
 from runner.spool import Follower
 from runner.supervisor import Orders, Report
-from worktree import Interruption, Redactor
+from worktree import Interruption, Redactor, Watch
 
 if TYPE_CHECKING:
     from psutil import Process
@@ -58,7 +58,8 @@ class AgentSessions:
     `argv` is the agent's argument list, started without a shell. `environment` is its whole environment but for
     the contract's variables, which are added and win; the caller takes tokens out. The Session log is
     `logs.file(kind)`, with a number added rather than an older log overwritten. `progress` is called with each
-    redacted line of output, without control characters, from the thread that called `run`.
+    redacted line of output, without control characters, from the thread that called `run`. `strays` spares what a
+    session runs, so that git may be used meanwhile.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class AgentSessions:
         interruption: Interruption,
         redact: Redactor,
         progress: Callable[[str], None],
+        strays: Strays,
     ) -> None:
         self._argv = list(argv)
         self._environment = dict(environment)
@@ -79,6 +81,7 @@ class AgentSessions:
         self._interruption = interruption
         self._redact = redact
         self._progress = progress
+        self._strays = strays
 
     def run(self, request: SessionRequest) -> SessionResult:
         """Run one session to its end. When this returns, no process of the agent is left but the named survivors.
@@ -97,7 +100,8 @@ class AgentSessions:
                 supervisor = stack.enter_context(_Supervisor(self._environment, spool.path))
             except (OSError, ValueError) as error:
                 return self._not_run(request, Report(end=SessionEnd.NOT_STARTED, trouble=str(error)), log)
-            report = self._attend(supervisor, follower, self._orders(request, files, spool.path))
+            stack.enter_context(self._strays.sparing(supervisor.process))
+            report = self._attend(supervisor, follower, self._orders(request, files, spool.path), request.watch)
             report = report or self._clean_up_after(supervisor, request, spool.path)
             follower.finish(lambda: self._patience(_LAST_OUTPUT))
             spool.keep = not follower.complete
@@ -125,7 +129,7 @@ class AgentSessions:
             last_grace=self._limits.interrupted_grace,
         )
 
-    def _attend(self, supervisor: "_Supervisor", follower: Follower, orders: Orders) -> Report | None:
+    def _attend(self, supervisor: "_Supervisor", follower: Follower, orders: Orders, watch: Watch) -> Report | None:
         """Follow the session until the supervisor answers; None when it does not."""
         limits = self._limits
         deadline = time.monotonic() + orders.wall + _stop_time(limits.grace)
@@ -134,10 +138,13 @@ class AgentSessions:
         more = False
         while not supervisor.answered(0 if more else _POLL) and time.monotonic() < deadline:
             more = follower.follow()
-            if self._interruption.recorded is not None and not stopping:
+            if self._interruption.recorded is None:
+                watch.tick()
+            elif not stopping:
                 stopping = True
                 supervisor.send(f"stop {limits.interrupted_grace}")
                 deadline = min(deadline, time.monotonic() + _stop_time(limits.interrupted_grace))
+                watch.interrupted()
         return supervisor.report()
 
     def _clean_up_after(self, supervisor: "_Supervisor", request: SessionRequest, spool: Path) -> Report:
@@ -257,7 +264,7 @@ class _Supervisor:
         # trouble goes to the spool, and from there redacted to the Session log. Its own session: Ctrl-C in a terminal
         # reaches the runner only.
         with spool.open("ab") as trouble:
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-E", "-P", "-m", "runner.supervisor"],
                 cwd="/",
                 env=environment,
@@ -267,9 +274,9 @@ class _Supervisor:
                 bufsize=0,
                 start_new_session=True,
             )
-        assert self._process.stdin is not None  # noqa: S101 (for mypy: we asked for pipes)
-        assert self._process.stdout is not None  # noqa: S101
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        assert self.process.stdin is not None  # noqa: S101 (for mypy: we asked for pipes)
+        assert self.process.stdout is not None  # noqa: S101
+        self._stdin, self._stdout = self.process.stdin, self.process.stdout
         os.set_blocking(self._stdin.fileno(), False)
         self._answer = b""
 
@@ -281,10 +288,10 @@ class _Supervisor:
     ) -> None:
         self._stdin.close()
         try:
-            self._process.wait(_SLACK)
+            self.process.wait(_SLACK)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self.process.kill()
+            self.process.wait()
         self._stdout.close()
 
     def send(self, line: str) -> None:
@@ -313,13 +320,13 @@ class _Supervisor:
         import psutil
 
         # Not waited for yet, so the pid is still its own.
-        born: float = psutil.Process(self._process.pid).create_time()
+        born: float = psutil.Process(self.process.pid).create_time()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_POLL)  # it may be about to end by itself, with a status that says more
-        self._process.kill()
+            self.process.wait(_POLL)  # it may be about to end by itself, with a status that says more
+        self.process.kill()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_SLACK)
-        status = self._process.returncode
+            self.process.wait(_SLACK)
+        status = self.process.returncode
         if status is None or status < 0:
             return born, "the session's supervisor was killed"
         return born, f"the session's supervisor failed with status {status}, see the Session log"

@@ -96,6 +96,7 @@ class Wiring:
     run: Run
     progress: Progress
     interruption: Interruption
+    strays: Strays
 
     def recovered(self) -> "Wiring":
         """Finish what killed runners left in this clone, and return what is wired with the clone as it is then.
@@ -154,6 +155,7 @@ class Wiring:
             interruption=self.interruption,
             redact=self.redact,
             progress=self.progress.agent,
+            strays=self.strays,
         )
 
     def explained(self, outcome: Outcome) -> Outcome:
@@ -190,7 +192,8 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
     close_to_other_processes()
     become_subreaper()
     remedy = f"run this in a clone of {url.repository}: git clone {url.clone_url}"
-    launch = open_launch(directory, machine.settings, interruption, redact, remedy=remedy)
+    strays = Strays()
+    launch = open_launch(directory, machine.settings, interruption, redact, remedy=remedy, strays=strays)
     run = Run(
         url=url,
         base=options.base,
@@ -221,6 +224,7 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
         run=run,
         progress=progress,
         interruption=interruption,
+        strays=strays,
     )
 
 
@@ -237,6 +241,8 @@ def conventions(settings: Settings) -> Conventions:
         setup=_step_argv("setup", settings.setup),
         verify=_step_argv("verify", settings.verify),
         commit=CommitRule(settings.session.commit),
+        checkpoint_every=settings.checkpoints.every,
+        publishes_checkpoints={"always": True, "never": False}.get(settings.checkpoints.push),
         opens_draft=settings.failed_run.pull_request == "draft",
         merges=settings.merge,
         merge_method=settings.merge_method,
@@ -388,7 +394,13 @@ def logs_of(machine: Settings) -> Path:
 
 
 def open_launch(
-    directory: Path, machine: Settings, interruption: Interruption, redact: Redactor, *, remedy: str
+    directory: Path,
+    machine: Settings,
+    interruption: Interruption,
+    redact: Redactor,
+    *,
+    remedy: str,
+    strays: Strays | None = None,
 ) -> Launch:
     """Open the clone at `directory`; raises PreflightError, with the `remedy` when there is none, or Interrupted."""
     try:
@@ -397,7 +409,7 @@ def open_launch(
             interruption=interruption,
             redact=redact,
             limits=_git_limits(machine),
-            sweep=Strays().stop,
+            sweep=(strays or Strays()).stop,
         )
     except Interrupted:
         raise

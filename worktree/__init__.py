@@ -1,5 +1,6 @@
 """Git and the disk: worktrees that lose nothing."""
 
+from worktree.checkpoint import CHECKPOINTS, CheckpointRule, Watch
 from worktree.ending import Ending, Preserved
 from worktree.errors import (
     AcquisitionError,
@@ -24,13 +25,18 @@ from worktree.redaction import Redactor, secrets_in
 from worktree.remote import ABSENT, Fence, Origin, RefUpdate
 from worktree.store import rescued_by
 from worktree.survey import Survey
+from worktree.takeover import WENT_ON_FROM, Checkpoint, read_checkpoints
 from worktree.temporary import sweep_temporary, temporary_directory
 from worktree.worktree import CommitRule, Worktree
 
 __all__ = [
     "ABSENT",
+    "CHECKPOINTS",
+    "WENT_ON_FROM",
     "AcquisitionError",
     "BranchTakenError",
+    "Checkpoint",
+    "CheckpointRule",
     "CommitRule",
     "DeferredError",
     "Ending",
@@ -53,6 +59,7 @@ __all__ = [
     "Survey",
     "UnsettledError",
     "Upstream",
+    "Watch",
     "Worktree",
     "WorktreeError",
     "alone",
@@ -60,6 +67,7 @@ __all__ = [
     "host_name",
     "name_in_the_way",
     "orphans",
+    "read_checkpoints",
     "read_journal",
     "rescued_by",
     "retained_by",

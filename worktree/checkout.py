@@ -46,7 +46,8 @@ class Ledger:
     `places` is what else a person is told: (what, where) in the
     order it came about. `filters` are the names of those switched off, `reconfigured` the clone's settings that
     changed. `refs_seen` are the Launch repository's refs as they were when somebody looked last. `failed` says that the
-    run was preserved as a Failed run, `lacks_lfs` that origin lacks Git LFS objects of what was pushed.
+    run was preserved as a Failed run, `lacks_lfs` that origin lacks Git LFS objects of what was pushed. `checkpoint` is
+    the last one here, `checkpoint_sent` the last one that origin may have.
     """
 
     held: set[str] = field(default_factory=set)
@@ -60,6 +61,8 @@ class Ledger:
     refs_seen: dict[str, str] = field(default_factory=dict)
     failed: bool = False
     lacks_lfs: bool = False
+    checkpoint: str | None = None
+    checkpoint_sent: str | None = None
 
     @property
     def published(self) -> list[Snapshot]:
@@ -192,7 +195,7 @@ class Checkout:
         published = {oid for ref, oid in self.refs.items() if ref.startswith("refs/remotes/origin/")} | self.ledger.held
         runs = {f"refs/heads/{branch}" for branch in self.runs}
         others = self.refs.keys() - runs - {self.branch_ref, "refs/stash"}
-        owned = [ref for ref in others if not ref.startswith("refs/remotes/")]
+        owned = [ref for ref in others if not ref.startswith(("refs/remotes/", "refs/nightkeep/checkpoints/"))]
         moved = {now[ref] for ref in owned if ref in now} - self._committed()
         theirs = ({self.refs[ref] for ref in owned} | self.stashes | moved) - published
         if not theirs:

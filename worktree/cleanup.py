@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from worktree.checkout import Checkout
+from worktree.checkpoint import drop_checkpoints
 from worktree.errors import GitError, WorktreeError
 from worktree.files import private_index
 from worktree.launch import registered_paths
@@ -290,6 +291,7 @@ def _forget(checkout: Checkout, state: State) -> None:
         tip = state.head if on_branch else checkout.branch_left()
         if checkout.record.made_branch and tip and not _is_checked_out(checkout):
             checkout.shared.run("update-ref", "-d", checkout.branch_ref, tip)
+        drop_checkpoints(checkout)
         if not checkout.directory.remove():
             checkout.ledger.places.append(("session output", str(checkout.directory.path)))
             # Else it would be taken for a run that nobody has ended.

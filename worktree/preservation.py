@@ -4,6 +4,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from worktree.checkout import Checkout
+from worktree.checkpoint import checkpoint_ref
 from worktree.errors import GitError, WorktreeError
 from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
@@ -68,8 +69,22 @@ def _publish_kept(checkout: Checkout) -> None:
 def _preserve_commits(checkout: Checkout) -> None:
     """Bring to origin what a run made whose files are gone: by its clean-up, which kept them, or by somebody else."""
     _push_branch(checkout)
+    _keep_checkpoint(checkout)
     keep_made(checkout, state_without_files(checkout.git, checkout.admin))
     _publish_kept(checkout)
+
+
+def _keep_checkpoint(checkout: Checkout) -> None:
+    """Make the last checkpoint a rescue ref, unless clean-up took the files: nobody else may have had them."""
+    ledger = checkout.ledger
+    if checkout.directory.is_clearing():
+        return
+    if ledger.checkpoint:
+        keep(checkout, "snapshot", ledger.checkpoint)
+    elif ledger.checkpoint_sent:
+        place = f"{checkpoint_ref(checkout.record.run_id)} at {ledger.checkpoint_sent} on origin"
+        ledger.places.append(("checkpoint", place))
+        ledger.checkpoint_sent = None  # there it stays
 
 
 def _push_branch(checkout: Checkout) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from worktree.checkout import Checkout, Ledger, selectors
+from worktree.checkpoint import checkpoint_ref
 from worktree.errors import DeferredError, WorktreeError
 from worktree.git import Git
 from worktree.inclusion import Included
@@ -160,7 +161,9 @@ def _with_what_is_held(checkout: Checkout, launch: Launch) -> Checkout:
     """Enter in the ledger what origin holds now, and the rescue refs that are here."""
     ledger, record = checkout.ledger, checkout.record
     rescue = f"refs/nightkeep/rescue/{record.run_id}/"
-    there = checkout.remote.read("refs/heads/*", "refs/tags/*", f"{rescue}*")
+    checkpoint = checkpoint_ref(record.run_id)
+    there = checkout.remote.read("refs/heads/*", "refs/tags/*", f"{rescue}*", checkpoint)
+    ledger.checkpoint, ledger.checkpoint_sent = launch.refs.get(checkpoint), there.pop(checkpoint, None)
     ledger.held |= checkout.of_those_here(there.values())
     ledger.refs |= {ref: oid for ref, oid in there.items() if ref.startswith(rescue)}
     if there.get(checkout.branch_ref, record.pinned) != record.pinned:

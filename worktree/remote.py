@@ -108,11 +108,16 @@ class Remote:
 
     def fetch(self, *branches: str) -> dict[str, str]:
         """Fetch those branches' commits into the Launch repository's objects; return their ids. Moves no ref."""
-        heads = [f"refs/heads/{branch}" for branch in branches]
-        refspecs = [f"+{head}:{head}" for head in heads]
+        heads = {branch: f"refs/heads/{branch}" for branch in branches}
+        fetched = self.fetch_refs(*heads.values())
+        return {branch: fetched[head] for branch, head in heads.items()}
+
+    def fetch_refs(self, *refs: str) -> dict[str, str]:
+        """Fetch what those refs name, as `fetch` does."""
+        refspecs = [f"+{ref}:{ref}" for ref in refs]
         with self._workplace() as (git, directory):
             self._patiently(lambda: self._run(git, *_FETCH, "--", self.url, *refspecs, limit=git.limits.push))
-            fetched = {branch: _read_ref(directory, head) for branch, head in zip(branches, heads, strict=True)}
+            fetched = {ref: _read_ref(directory, ref) for ref in refs}
         self.known.update(fetched.values())
         return fetched
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from worktree.errors import Interrupted
 from worktree.git import Git
 from worktree.reading import read_regular
 from worktree.redaction import Redactor
@@ -89,10 +90,16 @@ def screen_commits(
 
 
 def _deadline(git: Git, limit: float) -> Callable[[], bool]:
-    """Return what says whether the time for screening is over."""
+    """Return what says whether the time for screening is over; it raises Interrupted as a git command would."""
     start = time.monotonic()
     interrupted = min(limit, _LONGEST_INTERRUPTED)
-    return lambda: time.monotonic() - start >= (interrupted if git.interruption.recorded else limit)
+
+    def late() -> bool:
+        if git.interruption.recorded and not git.finishing:
+            raise Interrupted(("git",), git.directory, status=None)
+        return time.monotonic() - start >= (interrupted if git.interruption.recorded else limit)
+
+    return late
 
 
 def _rule_for_file(

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from worktree.files import Screen, private_index, write_complete_tree
 from worktree.git import IDENTITY, Git
 from worktree.state import State
 
-_INDEX = "nightkeep: the index at the time of the snapshot"
+INDEX_SUBJECT = "nightkeep: the index at the time of the snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +26,32 @@ class Snapshot:
 
 
 def take_snapshot(
-    git: Git, admin: Path, top: Path, state: State, *, scratch: Path, screen: Screen, subject: str
+    git: Git,
+    admin: Path,
+    top: Path,
+    state: State,
+    *,
+    scratch: Path,
+    screen: Screen,
+    subject: str,
+    after: str | None = None,
+    trailers: Mapping[str, str] = MappingProxyType({}),
 ) -> Snapshot:
     """Make a commit of the working files, conflict markers and all, in the shape of a stash.
 
-    Its parents are HEAD, a commit of the index where that differs, and what the unfinished operation brought in.
-    Works while the index is locked; moves no ref. What `screen` holds
-    back is not in it.
+    Its parents are HEAD, a commit of the index where that differs, what the unfinished operation brought in, and the
+    snapshot `after` which it comes. Works while the index is locked; moves no ref. What `screen` holds back is not in
+    it.
     """
     index_tree = index_commit = None
     if state.index_only or state.operation:
         with private_index(git, admin, scratch) as private:
             index_tree = _index_tree(private, state)
-            index_commit = commit_tree(private, index_tree, [state.head] if state.head else [], _INDEX)
+            index_commit = commit_tree(private, index_tree, [state.head] if state.head else [], INDEX_SUBJECT)
     with private_index(git, admin, scratch) as private:
         tree, left = write_complete_tree(private, top, screen, state.staged)
-    parents = list(dict.fromkeys(commit for commit in (state.head, index_commit, *state.other_heads) if commit))
-    commit = commit_tree(git, tree, parents, _message(subject, state, _marked(git, state)))
+    parents = list(dict.fromkeys(oid for oid in (state.head, index_commit, *state.other_heads, after) if oid))
+    commit = commit_tree(git, tree, parents, _message(subject, state, _marked(git, state), trailers))
     return Snapshot(commit, tree, index_tree, left)
 
 
@@ -70,7 +80,7 @@ def _marked(git: Git, state: State) -> list[str]:
     return list(dict.fromkeys(line.split(":", 1)[0] for line in said if line.endswith("leftover conflict marker")))
 
 
-def _message(subject: str, state: State, marked: list[str]) -> str:
+def _message(subject: str, state: State, marked: list[str], trailers: Mapping[str, str]) -> str:
     lines = [subject, ""]
     if state.operation:
         lines.append(f"Unfinished operation: {state.operation.value[0]}.")
@@ -80,4 +90,6 @@ def _message(subject: str, state: State, marked: list[str]) -> str:
     if marked:
         lines.append("Conflict markers staged in:")
         lines.extend(f"  {path}" for path in marked)
+    if trailers:
+        lines += ["", *(f"{name}: {value}" for name, value in trailers.items())]
     return "\n".join(lines) + "\n"

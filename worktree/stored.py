@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
+from worktree.checkpoint import CHECKPOINTS
 from worktree.copying import opened_directory
 from worktree.descent import Extent, below, listed, measure
 from worktree.errors import GitError, WorktreeError
@@ -21,8 +22,8 @@ from worktree.store import Manifest, Store, read_manifest
 
 _REFS = "refs/nightkeep/rescue/"
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
-# What `snapshot` and `made` are called by; a rescued head is a commit of the run's and says nothing of its branch.
-_OF_BRANCH = re.compile(r"nightkeep: (?:snapshot of|made on) (\S+?)(?:,.*)?")
+# What these are called by; a rescued head is a commit of the run's and says nothing of its branch.
+_OF_BRANCH = re.compile(r"nightkeep: (?:snapshot of|checkpoint of|made on) (\S+?)(?:,.*)?")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -32,7 +33,8 @@ class RescueError(WorktreeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescued:
-    """What is kept of one run: in the store, if `store` is there, and by rescue refs, each with its object id.
+    """What is kept of one run: in the store, if `store` is there, and by rescue refs and its last checkpoint, each with
+    its object id.
 
     `manifest` is None where there is none that can be read: whoever wrote it was killed, or it was spoilt. `entries`
     are the top entries of the store's tree, with their extents. `recorded` is the Issue branch as the run's record
@@ -84,8 +86,8 @@ def read_rescued(launch: Launch, on_origin: Mapping[str, str] = _NONE) -> list[R
 
 
 def rescue_refs(remote: Remote) -> dict[str, str]:
-    """Return the rescue refs that origin holds now, each with its object id. Raises GitError."""
-    return remote.read(f"{_REFS}*")
+    """Return the rescue refs that origin holds now, and the checkpoints, each with its object id. Raises GitError."""
+    return remote.read(f"{_REFS}*", f"{CHECKPOINTS}*")
 
 
 def find_rescued(rescued: Sequence[Rescued], given: str) -> Rescued:
@@ -129,10 +131,10 @@ class Way:
 def ways_back(git: Git, rescued: Rescued) -> list[Way]:
     """Return how to get at each commit that is kept of a run. None of the commands changes a branch that exists."""
     found = [
-        Way(ref.rpartition("/")[2], f"{ref} in this clone", shlex.join(["git", "branch", _branch(ref), ref]))
+        Way(_parts(ref)[1], f"{ref} in this clone", shlex.join(["git", "branch", _branch(ref), ref]))
         for ref in rescued.local
     ]
-    found += [Way(ref.rpartition("/")[2], f"{ref} on origin", _fetch("origin", ref)) for ref in rescued.on_origin]
+    found += [Way(_parts(ref)[1], f"{ref} on origin", _fetch("origin", ref)) for ref in rescued.on_origin]
     found += [way for bundle in rescued.bundles for way in _ways_of_bundle(git, bundle)]
     # A fetch, or a log, would fail over the worktree that its configuration names; and would read what else is there.
     found += [
@@ -156,8 +158,16 @@ def _fetch(source: str, ref: str) -> str:
 
 
 def _branch(ref: str) -> str:
-    """Return the name of a branch for what a rescue ref holds: rescued/<run id>/snapshot."""
-    return f"rescued/{ref.removeprefix(_REFS)}"
+    """Return the name of a branch for what a ref holds: rescued/<run id>/snapshot."""
+    return f"rescued/{'/'.join(_parts(ref))}"
+
+
+def _parts(ref: str) -> tuple[str, str]:
+    """Return the run whose ref it is, and what that holds; "" for what is none of ours."""
+    if ref.startswith(CHECKPOINTS):
+        return ref.removeprefix(CHECKPOINTS), "checkpoint"
+    run, _, name = ref.removeprefix(_REFS).partition("/") if ref.startswith(_REFS) else ("", "", "")
+    return run, name
 
 
 def _in_store(common: Path) -> Iterator[str]:
@@ -172,8 +182,8 @@ def _in_store(common: Path) -> Iterator[str]:
 def _by_run(refs: Mapping[str, str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for ref, oid in refs.items():
-        run, _, name = ref.removeprefix(_REFS).partition("/")
-        if ref.startswith(_REFS) and name and _is_run(run):
+        run, name = _parts(ref)
+        if name and _is_run(run):
             found.setdefault(run, {})[ref] = oid
     return found
 

@@ -1,7 +1,7 @@
 """A git worktree that an agent may do anything in."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -11,6 +11,7 @@ from typing import Self
 
 from worktree.acquisition import acquire_existing, acquire_new
 from worktree.checkout import Checkout, Ledger
+from worktree.checkpoint import CheckpointRule, Checkpoints, Watch
 from worktree.cleanup import EMPTY, Cleaned, clean_up, read_head
 from worktree.ending import Ending, Preserved
 from worktree.errors import PreservationError, UnsettledError, WorktreeError
@@ -35,6 +36,7 @@ from worktree.record import Retained, aside_of
 from worktree.remote import Fence, Origin
 from worktree.rescue import keep_snapshot, made_elsewhere, publish
 from worktree.state import read_state, why_unsettled
+from worktree.takeover import Checkpoint, take_over
 
 
 class CommitRule(StrEnum):
@@ -59,6 +61,7 @@ class Worktree:
         self._retained: str | None = None
         self._ending: Ending | None = None
         self._settled: str | None = checkout.record.pinned
+        self._checkpoints = Checkpoints(checkout, CheckpointRule(), report=str)
 
     @classmethod
     def create(
@@ -171,6 +174,21 @@ class Worktree:
         """What was copied in from the Launch directory for the task, by its `.worktreeinclude`."""
         return self._checkout.included
 
+    def take_over(self, checkpoint: Checkpoint) -> bool:
+        """Go on from the last checkpoint of a run that vanished, in a worktree in which nothing was done yet.
+
+        False when another run was quicker, or the Issue branch has gone another way; what it holds is on a rescue ref
+        of origin then. Raises GitError.
+        """
+        head = take_over(self._checkout, checkpoint)
+        self._settled = head or self._settled
+        return head is not None
+
+    def watch(self, rule: CheckpointRule, report: Callable[[str], object]) -> Watch:
+        """Return what takes checkpoints by that rule while sessions run; `report` is told of them."""
+        self._checkpoints = Checkpoints(self._checkout, rule, report)
+        return self._checkpoints
+
     def head(self) -> str:
         """Return the commit at HEAD. Raises GitError, or Interrupted."""
         return self._checkout.git.run("rev-parse", "--verify", "HEAD").text
@@ -266,6 +284,8 @@ class Worktree:
         """
         self._retained = "the Failed run's work could not be preserved whole"
         self._checkout.ledger.failed = True
+        if self._checkout.git.interruption.recorded:
+            self._checkpoints.interrupted()  # whoever interrupts may not wait for the rest
         try:
             preserve(self._completing().without_new_filters(), base, reason)
         except Exception as error:
@@ -288,6 +308,7 @@ class Worktree:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Clean up or retain; raises nothing of its own."""
+        self._checkpoints.finish()
         checkout = self._completing()
         cleaned = Cleaned(self._retained, read_head(checkout)) if self._retained else clean_up(checkout)
         ledger = checkout.ledger

@@ -49,7 +49,8 @@ class Check:
     """One check of every commit that is the head of a branch like the pattern `branches`.
 
     `conclusions` are those of its attempts, the last one for all that follow; None stays pending. With a `command`,
-    what `sh -c` ends with in a directory of the pushed files decides instead: 0 is success, anything else failure.
+    what `sh -c` ends with in a directory of the pushed files decides instead: 0 is success, anything else failure, and
+    more than `limit` seconds are a time-out.
     `paths` are patterns of which a changed file must match one, or the check never appears. `workflow` is the file of
     `Source.ACTIONS`: its checks are jobs of one run. `log` is what the job writes; a command's output takes its place.
     """
@@ -57,6 +58,7 @@ class Check:
     name: str
     conclusions: tuple[str | None, ...] = ("success",)
     command: str | None = None
+    limit: float = 60.0
     branches: str = "*"
     source: Source = Source.ACTIONS
     appears: Wait = Wait()

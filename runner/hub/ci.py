@@ -17,9 +17,6 @@ from runner.hub.checks import Check, Source, Stage, stage
 from runner.hub.children import Children
 from runner.hub.store import CheckRun, Repository, Store
 
-_DEADLINE = 60  # seconds for a check's command
-_KILLED = 124  # what a command that took longer ends with, as `timeout` says it
-
 
 class CI:
     """What a test tells the hub about checks, and what the hub's other parts ask about them.
@@ -107,19 +104,17 @@ class CI:
             return run
         conclusion, log = run.check.conclusion(run.attempt), run.check.log
         if run.check.command is not None:
-            conclusion, log = self._carry_out(repository, run.suite.commit_id, run.check.command)
+            conclusion, log = self._carry_out(repository, run.suite.commit_id, run.check.command, run.check.limit)
         if conclusion is None:
             return run
         self._store.checks.conclude(run.id, conclusion, log)
         return self._store.checks.find(repository.id, run.id) or run
 
-    def _carry_out(self, repository: Repository, commit: str, command: str) -> tuple[str, str]:
+    def _carry_out(self, repository: Repository, commit: str, command: str, limit: float) -> tuple[str, str]:
         with TemporaryDirectory(prefix="nightkeep-hub-") as directory:
             files = Path(directory) / "files"
             BareRepository(repository.path).write_files(commit, files)
-            status, output = _run(command, files, self._children)
-        conclusions = {0: "success", _KILLED: "timed_out"}
-        return conclusions.get(status, "failure"), output
+            return _run(command, files, limit, self._children)
 
 
 def _listed_with(source: Source) -> Source:
@@ -127,8 +122,8 @@ def _listed_with(source: Source) -> Source:
     return source if source is Source.STATUS else Source.ACTIONS
 
 
-def _run(command: str, directory: Path, children: Children) -> tuple[int, str]:
-    """Return what a shell command ends with, and what it wrote."""
+def _run(command: str, directory: Path, limit: float, children: Children) -> tuple[str, str]:
+    """Return the conclusion of a shell command, and what it wrote."""
     with (
         subprocess.Popen(
             ["sh", "-c", command],
@@ -144,8 +139,8 @@ def _run(command: str, directory: Path, children: Children) -> tuple[int, str]:
         children.running(process.pid),
     ):
         try:
-            output, _ = process.communicate(timeout=_DEADLINE)
+            output, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return _KILLED, f"still at work after {_DEADLINE} seconds\n"
-    return process.returncode, output
+            return "timed_out", f"still at work after {limit:g} seconds\n"
+    return "success" if process.returncode == 0 else "failure", output

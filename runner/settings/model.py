@@ -80,6 +80,17 @@ class SessionSettings(Section):
     )
 
 
+class CheckpointSettings(Section):
+    """How the work of a session that still runs is kept."""
+
+    every: Duration = _key("5m", "How long a session works between two checkpoints of what it has made.")
+    push: Literal["auto", "always", "never"] = _key(
+        "auto",
+        "Whether checkpoints go to origin, where they outlive this machine. auto: when the repository is private; "
+        "always; never: they stay on this machine.",
+    )
+
+
 class FailedRunSettings(Section):
     """What a Failed run leaves on GitHub."""
 
@@ -173,6 +184,7 @@ class Settings(Section):
     checks: CheckSettings = Field(default_factory=CheckSettings)
     repair: RepairSettings = Field(default_factory=RepairSettings)
     session: SessionSettings = Field(default_factory=SessionSettings)
+    checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     failed_run: FailedRunSettings = Field(default_factory=FailedRunSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     labels: LabelSettings = Field(default_factory=LabelSettings)

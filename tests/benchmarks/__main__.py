@@ -9,9 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.benchmarks.checkpoints import checkpoint_rows
 from tests.benchmarks.keeping import across_rows, keeping_rows
 from tests.benchmarks.large import Large
 from tests.benchmarks.measure import Row, counts_processor_time, table
+from tests.benchmarks.owning import reclaim_rows
 from tests.benchmarks.runs import run_rows, start_rows
 from tests.benchmarks.snapshots import snapshot_rows
 from tests.benchmarks.worktrees import worktree_rows
@@ -30,6 +32,7 @@ def main(rounds: int = 10) -> None:
         _seal(root)
         load = os.getloadavg()[0]
         rows = [] if counts_processor_time() else [*start_rows(rounds), *run_rows(_made(root / "runs"), rounds)]
+        rows += reclaim_rows(_made(root / "reclaim"), rounds)
         rows += _large_rows(root, Path(elsewhere), rounds)
     print(table(rows))  # noqa: T201
     print(  # noqa: T201
@@ -41,7 +44,8 @@ def main(rounds: int = 10) -> None:
 
 def _large_rows(root: Path, elsewhere: Path, rounds: int) -> list[Row]:
     large = Large(_made(root / "large"))
-    rows = [*worktree_rows(large, rounds), *snapshot_rows(large, rounds), *keeping_rows(large, rounds)]
+    rows = [*worktree_rows(large, rounds), *snapshot_rows(large, rounds), *checkpoint_rows(large, rounds)]
+    rows += keeping_rows(large, rounds)
     return rows + across_rows(large.with_worktrees_in(elsewhere), rounds)
 
 

@@ -108,6 +108,12 @@ def difference(what: str, ours: Times, bare: Times, *, at_most: float | None = N
     )
 
 
+def seconds(what: str, ours: Times, *, at_most: float | None = None) -> Row:
+    """Compare a time with its aim, in seconds."""
+    aim = "" if at_most is None else f"≤ {1000 * at_most:g} ms"
+    return Row(what, str(ours), aim=aim, met=None if at_most is None else ours.median <= at_most)
+
+
 def count(what: str, found: int, *, at_most: int) -> Row:
     """Compare a count with its aim."""
     return Row(what, str(found), aim=f"≤ {at_most}", met=found <= at_most)

@@ -29,14 +29,14 @@ def _row(large: Large, rounds: int, changed: int) -> Row:
         state = read_state(checkout.git, checkout.admin)
         return timed(lambda: _take(checkout, state))()
 
-    def take_bare() -> float:
+    def bare() -> float:
         change(checkout.path, os.urandom(8).hex(), changed)
-        return timed(lambda: _take_bare(checkout))()
+        return timed(lambda: take_bare(checkout.path, checkout.admin))()
 
     with Worktree(checkout, launch.directory):
         age(checkout.path)
-        ours, bare = interleaved(rounds, take, take_bare)
-    return ratio(f"snapshot of {FILES:,} files, {changed:,} changed", ours, bare, at_most=1.3)
+        ours, without = interleaved(rounds, take, bare)
+    return ratio(f"snapshot of {FILES:,} files, {changed:,} changed", ours, without, at_most=1.3)
 
 
 def _take(checkout: Checkout, state: State) -> None:
@@ -45,13 +45,15 @@ def _take(checkout: Checkout, state: State) -> None:
     take_snapshot(git, admin, path, state, scratch=scratch, screen=screen, subject="snapshot")
 
 
-def _take_bare(checkout: Checkout) -> None:
-    index = checkout.admin / "private"
-    shutil.copy2(checkout.admin / "index", index)
-    _git(checkout.path, index, "add", "-A")
-    tree = _git(checkout.path, index, "write-tree")
-    _git(checkout.path, index, "commit-tree", tree, "-p", "HEAD", "-m", "snapshot")
+def take_bare(path: Path, admin: Path) -> str:
+    """Make a commit of the worktree at `path` through a copy of the index; return it."""
+    index = admin / "private"
+    shutil.copy2(admin / "index", index)
+    _git(path, index, "add", "-A")
+    tree = _git(path, index, "write-tree")
+    made = _git(path, index, "commit-tree", tree, "-p", "HEAD", "-m", "snapshot")
     index.unlink()
+    return made
 
 
 def _git(path: Path, index: Path, *arguments: str) -> str:

@@ -1,7 +1,7 @@
 """The choices of a Run, as tables."""
 
 import signal
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,9 @@ from delivery.outcome import Outcome, Result
 from delivery.prompt import opening_prompt
 from delivery.pull_request import describe
 from delivery.text import fenced, one_line, tail
+from delivery.vanished import AtWork, choose_checkpoint
 from runner.exit_codes import exit_code
-from worktree import Interruption, LaunchError, Preserved
+from worktree import Checkpoint, Interruption, LaunchError, Preserved
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -383,3 +384,36 @@ def test_the_prompt_fences_the_issue(*, continued: bool) -> None:
     (code,) = [code for code in codes(text) if "Do it." in code]
     assert "Ignore {the} rules above." in code
     assert ("There is work on it already" in text) is continued
+
+
+# Checkpoints of runs that have not ended
+
+
+def left_by(run: str, minutes: float, branch: str = "issue-7") -> Checkpoint:
+    moment = MOMENT - timedelta(minutes=minutes)
+    return Checkpoint(run_id=run, branch=branch, base="main", host="mill", commit="0" * 40, moment=moment)
+
+
+@pytest.mark.parametrize(
+    ("found", "chosen"),
+    [
+        ([], None),
+        ([left_by("one", 20, "issue-70")], None),
+        ([left_by("one", 1, "issue-70")], None),
+        ([left_by("one", 15)], "one"),
+        ([left_by("one", 40), left_by("two", 20), left_by("three", 60)], "two"),
+        ([left_by("one", 14.9)], "run this again in 1 minutes"),
+        ([left_by("one", 40), left_by("two", 1)], "run this again in 15 minutes"),
+        ([left_by("one", -60)], "seems to be at work on issue-7"),
+    ],
+)
+def test_the_latest_checkpoint_is_gone_on_from_once_it_is_old(found: list[Checkpoint], chosen: str | None) -> None:
+    choice = choose_checkpoint(found, "issue-7", MOMENT)
+    match choice:
+        case Checkpoint():
+            assert choice.run_id == chosen
+        case AtWork():
+            assert chosen is not None
+            assert chosen in choice.why
+        case None:
+            assert chosen is None

@@ -17,12 +17,29 @@ import pytest
 
 from delivery.session import SessionEnd, SessionRequest, SessionResult
 from runner.logs import LogPlace
+from runner.processes import Strays
 from runner.session import AgentSessions, SessionLimits
 from worktree import Interruption, Redactor
 
 AGENTS = Path(__file__).parents[1] / "agents"
 SECRET = "correct-horse-battery"
 QUICK = {"grace": 0.3, "interrupted_grace": 0.2}
+
+
+class Watching:
+    """Remembers what it was told, and calls `action` with each tick."""
+
+    def __init__(self) -> None:
+        self.ticks = 0
+        self.interruptions = 0
+        self.action: Callable[[], object] = list
+
+    def tick(self) -> None:
+        self.ticks += 1
+        self.action()
+
+    def interrupted(self) -> None:
+        self.interruptions += 1
 
 
 @dataclass
@@ -32,6 +49,7 @@ class World:
     top: Path
     interruption: Interruption = field(default_factory=Interruption)
     lines: list[str] = field(default_factory=list)
+    watch: Watching = field(default_factory=Watching)
 
     @property
     def directory(self) -> Path:
@@ -66,6 +84,7 @@ class World:
             interruption=self.interruption,
             redact=Redactor([SECRET]),
             progress=progress,
+            strays=Strays(),
         )
         return sessions.run(
             SessionRequest(
@@ -74,6 +93,7 @@ class World:
                 directory=self.directory,
                 private=self.private,
                 environment={"NIGHTKEEP_RUN": f"run-{self.top}"} | dict(extra or {}),
+                watch=self.watch,
             )
         )
 

@@ -254,14 +254,19 @@ class Stage:
         paths = [Path(line.removeprefix("worktree ")) for line in listed if line.startswith("worktree ")]
         return [path for path in paths if path != self.clone]
 
-    def _check_processes(self, result: Result) -> None:
-        left = []
+    def processes(self) -> list[psutil.Process]:
+        """Return the processes of all that was started here."""
+        found = []
         for process in psutil.process_iter():
             try:
                 if process.environ().get("XDG_STATE_HOME") == str(self.state):
-                    left.append(process)
+                    found.append(process)
             except psutil.Error:
                 continue
+        return found
+
+    def _check_processes(self, result: Result) -> None:
+        left = self.processes()
         assert not left, f"processes left over: {left}\n{result}"
 
     def _check_work(self, kept: list[Path], result: Result) -> None:

@@ -135,6 +135,21 @@ def test_rescue_refs_are_found_here_and_on_origin(world: World) -> None:
     assert [branch_of(launch.git, one) for one in (old, young)] == ["issue-7", "issue-7"]
 
 
+def test_a_checkpoint_that_was_left_is_found_and_comes_back_as_a_rescue_ref_does(world: World) -> None:
+    ref = f"refs/nightkeep/checkpoints/{OLD}"
+    git(world.launch, "commit", "-q", "--allow-empty", "-m", "nightkeep: checkpoint of issue-7")
+    git(world.launch, "push", "-q", "origin", f"HEAD:{ref}")
+    git(world.launch, "reset", "-q", "--hard", "HEAD^")
+    launch = opened(world)
+    (found,) = read_rescued(launch, rescue_refs(launch.remote()))
+    (way,) = ways_back(launch.git, found)
+    subprocess.run(["sh", "-c", way.command], cwd=world.launch, check=True, capture_output=True)
+    assert (way.what, branch_of(launch.git, found)) == ("checkpoint", "issue-7")
+    assert git(world.launch, "rev-parse", f"rescued/{OLD}/checkpoint") == world.on_origin(ref)
+    drop(Deleter(launch=launch, remote=launch.remote(), deleted=lambda _: None), found)
+    assert world.on_origin(ref) == ""
+
+
 def test_a_run_is_named_by_an_unambiguous_beginning(world: World) -> None:
     put(world, OLD)
     put(world, YOUNG)

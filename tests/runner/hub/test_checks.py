@@ -57,6 +57,11 @@ def test_a_command_looks_at_the_pushed_files(hub: Hub, world: World, widget: Rep
     ]
 
 
+def test_a_command_that_takes_too_long_is_ended(hub: Hub) -> None:
+    hub.ci.add(NAME, Check("endless", command="sleep 600", limit=0.1))
+    assert seen(hub, "main") == [("endless", "completed", "timed_out")]
+
+
 def test_a_check_takes_so_many_polls(hub: Hub) -> None:
     hub.ci.add(NAME, Check("slow", appears=Wait(polls=1), concludes=Wait(polls=2), vanishes=Wait(polls=3)))
     assert [seen(hub, "main") for _ in range(5)] == [

@@ -254,6 +254,8 @@ def test_a_strict_branch_takes_only_what_is_up_to_date(
     move_base(world)
     assert [state(widget)[1] for _ in range(2)] == ["unknown", "behind"]
     assert refusal_of(pull) == (409, "Head branch is out of date. Review and try the merge again.")
+    protect(hub)
+    assert pull.merge().merged
 
 
 def test_administrators_are_let_through_unless_it_is_said(

@@ -1,0 +1,30 @@
+"""What becomes of the checkpoints that other runs have on origin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from worktree import Checkpoint
+
+# A run that lives makes one every few minutes, as long as something changes.
+_LEASE = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """Another run seems to be at work on the branch; `why` says so, and what to do."""
+
+    why: str
+
+
+def choose_checkpoint(found: Sequence[Checkpoint], branch: str, now: datetime) -> Checkpoint | AtWork | None:
+    """Decide what a new run on `branch` goes on from: the latest checkpoint of a run that seems to have vanished."""
+    latest = max((one for one in found if one.branch == branch), key=lambda one: one.moment, default=None)
+    if latest is None or now - latest.moment >= _LEASE:
+        return latest
+    left = _LEASE - (now - latest.moment)
+    return AtWork(
+        f"run {latest.run_id} on {latest.host} seems to be at work on {branch}: origin has a checkpoint of it of "
+        f"{latest.moment:%H:%M} UTC; wait for its end, or if that machine is gone, run this again in "
+        f"{left.total_seconds() // 60 + 1:.0f} minutes"
+    )

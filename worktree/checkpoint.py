@@ -1,0 +1,257 @@
+"""Checkpoints: what is in a worktree while a session works there, as commits, each a child of the one before.
+
+The ref refs/nightkeep/checkpoints/<run id> names the last one, here at once, and on origin after it was looked through
+for secrets. It goes with the worktree, once all in that is proven to be elsewhere.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from worktree.checkout import Checkout
+from worktree.errors import GitError, Interrupted, WorktreeError
+from worktree.files import Screen, everything_up_to, list_files
+from worktree.record import host_name
+from worktree.remote import ABSENT, RefUpdate
+from worktree.screening import explained, screen_commits
+from worktree.snapshot import Snapshot, take_snapshot
+from worktree.state import Status, read_status, state_of
+from worktree.transfer import Parcel, Sending
+
+CHECKPOINTS = "refs/nightkeep/checkpoints/"
+_ATTEMPTS = 2
+_QUICK = (("core.looseCompression", "0"),)  # disk for time
+_MOST_KEPT = 500_000_000  # bytes of changed files; each checkpoint would take as much of the disk
+_MOST_SENT = 100_000_000  # bytes of what origin lacks
+_LAST_WAIT = 5.0  # seconds that sending may still take once the run has ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRule:
+    """How many seconds lie between two checkpoints, and whether origin gets them as well."""
+
+    every: float = 300
+    to_origin: bool = True
+
+
+class Watch(Protocol):
+    """What is told of a session while it runs, by whoever runs it and from its thread. Neither call raises."""
+
+    def tick(self) -> None:
+        """Take notice that time has passed; called several times a second."""
+        ...
+
+    def interrupted(self) -> None:
+        """Take notice, once, that a signal is recorded; the session has just been told to stop."""
+        ...
+
+
+_Signature = tuple[int, ...]
+_SIZE = 2  # where in a signature
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A worktree at one moment: its status, and of each file that is not as committed what changes with it."""
+
+    status: Status
+    files: Mapping[str, _Signature | None]
+
+
+def checkpoint_ref(run_id: str) -> str:
+    """Return the ref that names a run's last checkpoint."""
+    return f"{CHECKPOINTS}{run_id}"
+
+
+class Checkpoints:
+    """Takes the checkpoints of one worktree; see `Watch`. Trouble is told by `report`, each kind once."""
+
+    def __init__(self, checkout: Checkout, rule: CheckpointRule, report: Callable[[str], object]) -> None:
+        self._checkout = checkout
+        self._rule = rule
+        self._report = report
+        self._ref = checkpoint_ref(checkout.record.run_id)
+        self._due = time.monotonic() + rule.every
+        self._seen: _Look | None = None
+        self._last: object = None
+        self._index: _Signature | None = None
+        self._hidden: frozenset[str] = frozenset()
+        self._sending: Sending | None = None
+        self._told: set[str] = set()
+
+    def tick(self) -> None:
+        """Take one when it is time for it, if anything has changed."""
+        self._hear()
+        if time.monotonic() < self._due:
+            return
+        with suppress(Interrupted):  # then `interrupted` follows
+            self._attempt(self._take_and_send)
+        self._due = time.monotonic() + self._rule.every
+
+    def interrupted(self) -> None:
+        """Take one at once, of all there is: it stays here, so nothing is looked through for secrets."""
+        checkout = self._checkout.completing()
+        checkout = replace(checkout, git=replace(checkout.git, settings=(*checkout.git.settings, *_QUICK)))
+        self._attempt(lambda: self._take(checkout, everything_up_to(checkout.path, checkout.git.limits.file)))
+
+    def finish(self) -> None:
+        """Wait a little for what is still being sent; call it when the worktree's end comes."""
+        if self._sending is not None:
+            self._sending.join(_LAST_WAIT)
+            # One that goes on may still arrive.
+            self._checkout.ledger.checkpoint_sent = self._sending.parcel.updates[0].new
+        self._hear()
+
+    def _take_and_send(self) -> None:
+        self._take(self._checkout, self._checkout.kept_from_salvage)
+        if self._rule.to_origin and self._sending is None:
+            self._send()
+
+    def _attempt(self, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except Interrupted:
+            raise
+        except (WorktreeError, OSError) as error:
+            self._tell(f"no checkpoint could be made: {error}")
+
+    def _tell(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._report(line)
+
+    def _take(self, checkout: Checkout, screen: Screen) -> None:
+        checkout = checkout.without_new_filters()
+        checkout.require_in_place()
+        for _ in range(_ATTEMPTS):
+            status = read_status(checkout.git, "--untracked-files=all")
+            seen = self._look(checkout, status)
+            if seen == self._seen:
+                break
+            size = sum(signature[_SIZE] for signature in seen.files.values() if signature)
+            if size > _MOST_KEPT:
+                raise WorktreeError(f"{size // 10**6} MB of files have changed, more than {_MOST_KEPT // 10**6}")
+            if status.head != checkout.record.pinned or status.rows or self._hidden:
+                self._keep(checkout, self._snapshot(checkout, status, screen), status.head)
+            self._seen = seen
+            # Who commits meanwhile has files in it that belong to the commit, which is not.
+            if checkout.git.run("rev-parse", "HEAD").text == status.head:
+                break
+
+    def _snapshot(self, checkout: Checkout, status: Status, screen: Screen) -> Snapshot:
+        return take_snapshot(
+            checkout.git,
+            checkout.admin,
+            checkout.path,
+            state_of(status, checkout.admin),
+            scratch=checkout.directory.path,
+            screen=screen,
+            subject=f"nightkeep: checkpoint of {checkout.record.branch}",
+            after=checkout.ledger.checkpoint,
+            trailers=_trailers(checkout),
+        )
+
+    def _keep(self, checkout: Checkout, snapshot: Snapshot, head: str | None) -> None:
+        """Move the local ref, unless there is nothing new."""
+        what = (head, snapshot.tree, snapshot.index_tree)
+        if what == self._last:
+            return
+        before = checkout.ledger.checkpoint or "0" * len(snapshot.commit)
+        checkout.shared.run("update-ref", "-m", "nightkeep: checkpoint", self._ref, snapshot.commit, before)
+        checkout.ledger.checkpoint = snapshot.commit
+        self._last = what
+
+    def _look(self, checkout: Checkout, status: Status) -> _Look:
+        """Return what is as before only while nothing has changed."""
+        index = _signature(os.fspath(checkout.admin / "index"))
+        if index != self._index:
+            # What git was told not to look at is in no status.
+            self._hidden = list_files(checkout.git, checkout.path).hidden
+            self._index = index
+        paths = {path for _, path in status.rows} | self._hidden
+        files = {path: _signature(os.path.join(checkout.path, path)) for path in paths}  # noqa: PTH118 - odd bytes
+        return _Look(status, files)
+
+    def _send(self) -> None:
+        """Bring the last one to origin, unless something in it is not to be published."""
+        checkout, ledger = self._checkout, self._checkout.ledger
+        commit, before = ledger.checkpoint, ledger.checkpoint_sent
+        if commit is None or commit == before:
+            return
+        known = ledger.held | ({before} if before else set())
+        why = self._why_not(checkout, commit, known)
+        if why:
+            self._tell(f"the checkpoint stays on this machine: {why}")
+            return
+        update = RefUpdate(self._ref, commit, before or ABSENT)
+        origin = checkout.remote.origin
+        token = origin.current()
+        if token is None or not origin.url.startswith(("http://", "https://")):
+            checkout.remote.push(update)
+            ledger.checkpoint_sent = commit
+            return
+        lines = "".join(f"{line}\n" for line in (commit, *(f"^{oid}" for oid in sorted(known))))
+        flags = ("--quiet", "--revs", "--thin", "--stdout", "--delta-base-offset")
+        pack = checkout.shared.run("pack-objects", *flags, stdin=lines.encode()).stdout
+        named = {"object_format": checkout.remote.object_format} if checkout.remote.object_format else {}
+        self._sending = Sending(Parcel(url=origin.url, token=token, updates=(update,), pack=pack, **named))
+        self._sending.start()
+
+    def _why_not(self, checkout: Checkout, commit: str, known: set[str]) -> str | None:
+        beyond = [f"^{oid}" for oid in sorted(known)]
+        size = int(checkout.shared.run("rev-list", "--objects", "--disk-usage", commit, *beyond).text)
+        if size > _MOST_SENT:
+            return f"{size // 10**6} MB of it are not on origin, more than {_MOST_SENT // 10**6}"
+        limit = checkout.shared.limits.screen
+        found = screen_commits(checkout.shared, [commit], known, checkout.record.pinned, limit=limit)
+        if found:
+            return ", ".join(f"{place}: {explained(why)}" for place, why in sorted(found.items()))
+        private = checkout.private_commit(commit, checkout.refs_now())
+        return f"commit {private} in it was only on the person's own branches" if private else None
+
+    def _hear(self) -> None:
+        """Take notice of what was sent."""
+        if self._sending is None or self._sending.is_alive():
+            return
+        sending, self._sending = self._sending, None
+        if sending.trouble:
+            self._tell(f"the checkpoint stays on this machine: {self._checkout.git.redact(sending.trouble)}")
+        else:
+            self._checkout.ledger.checkpoint_sent = sending.parcel.updates[0].new
+            self._tell(f"origin has a checkpoint: {self._ref}")
+
+
+def _trailers(checkout: Checkout) -> Mapping[str, str]:
+    record = checkout.record
+    return {
+        "Nightkeep-Run": record.run_id,
+        "Nightkeep-Branch": record.branch,
+        "Nightkeep-Base": record.base,
+        "Nightkeep-Host": host_name(),
+    }
+
+
+def _signature(path: str) -> _Signature | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return (status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def drop_checkpoints(checkout: Checkout) -> None:
+    """Delete the refs that name the checkpoints: what they hold is elsewhere. What cannot be deleted is named."""
+    ref, ledger = checkpoint_ref(checkout.record.run_id), checkout.ledger
+    here, there = ledger.checkpoint, ledger.checkpoint_sent
+    try:
+        if here:
+            checkout.shared.run("update-ref", "-d", ref, here)
+        if there:
+            checkout.remote.push(RefUpdate(ref, ABSENT, there))
+    except GitError as error:
+        ledger.places.append(("checkpoint that nobody needs", f"{ref}: {error}"))
+    else:
+        ledger.checkpoint = ledger.checkpoint_sent = None
