@@ -273,10 +273,6 @@ class Stage:
         """Every file and commit that an agent had made is on origin, or in a worktree, store or ref that is named."""
         made = {oid for file in (self.root / "made").iterdir() for oid in file.read_text().split()}
         held = {line.split(" ", 1)[0] for line in git(self.world.origin, "rev-list", "--objects", "--all").splitlines()}
-        # GitHub keeps the head of each pull request in refs/pull, though its branch be deleted.
-        for pull in self.pulls() if made else []:
-            listed = git(self.world.origin, "rev-list", "--objects", pull["head"]["sha"], check=False).splitlines()
-            held |= {line.split(" ", 1)[0] for line in listed}
         for path in kept:
             held |= {line.split(" ", 1)[0] for line in git(path, "rev-list", "--objects", "HEAD").splitlines()}
             held |= self._hashes(path)
@@ -285,6 +281,10 @@ class Stage:
             held |= self._hashes(store / "tree") if str(store) in said else set()
         for ref in git(self.clone, "for-each-ref", "--format=%(refname)", "refs/nightkeep/rescue").splitlines():
             listed = git(self.clone, "rev-list", "--objects", ref).splitlines() if ref in said else []
+            held |= {line.split(" ", 1)[0] for line in listed}
+        # GitHub keeps the head of each pull request in refs/pull, though its branch be deleted.
+        for pull in self.pulls() if made - held else []:
+            listed = git(self.world.origin, "rev-list", "--objects", pull["head"]["sha"], check=False).splitlines()
             held |= {line.split(" ", 1)[0] for line in listed}
         assert made <= held, f"lost: {made - held}\n{result}"
 
