@@ -12,6 +12,7 @@ import pytest
 from runner.hub import Check, Wait, drills
 from tests.scenarios.repairing import COMMITS, QUICKLY, agent, cause, move_base, prompt, pushes, run
 from tests.scenarios.stage import NAME, Result, Stage
+from tests.scenarios.test_signals import INT, TERM, kept, running, wait_for
 from tests.world import git
 
 GREEN = Check("test", branches="issue-*")
@@ -241,3 +242,29 @@ def test_a_queue_that_throws_it_out_is_a_refusal(stage: Stage) -> None:
     result = merged_run(stage, implement=COMMITS)
     assert (result.status, stage.pull()["draft"]) == (4, False), result
     assert "the merge queue took the pull request out without merging it" in cause(stage)
+
+
+# Signals.
+
+
+def test_a_signal_while_github_merges_stops_nothing_that_comes_after(stage: Stage) -> None:
+    merging = stage.hub.drill(*MERGES, drills.delay(30))
+    with running(stage, COMMITS, group=False, NIGHTKEEP_MERGE="true", **QUICKLY) as under_way:
+        wait_for(lambda: merging.hits)
+        under_way.send(TERM)
+        under_way.say(TERM.name)
+        merging.remove()
+        document = under_way.end()
+    assert (under_way.status, document["result"], document["merged"]) == (0, "delivered", True), under_way.stderr
+    assert (stage.api("GET", "issues/1")["state"], stage.refs()) == ("closed", {"refs/heads/main"})
+    assert stage.labels(1) == {"bug"}
+
+
+def test_a_signal_before_the_merge_ends_the_run(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, Check("stuck", conclusions=(None,), branches="issue-*"))
+    with running(stage, COMMITS, group=False, NIGHTKEEP_MERGE="true", **QUICKLY) as under_way:
+        under_way.say("waiting for 1 check on ")
+        under_way.send(INT)
+        document = under_way.end()
+        kept(under_way, document, INT, "lamp.txt")
+    assert (document["stage"], document["code"], merge_requests(stage)) == ("checks", "interrupted", 0)
