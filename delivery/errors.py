@@ -55,3 +55,8 @@ class GitHubUnavailableError(GitHubError):
     def __init__(self, message: str, status: int, wait: float | None = None) -> None:
         super().__init__(message, status)
         self.wait = wait
+
+
+def is_for_later(error: Exception) -> bool:
+    """Whether GitHub may take later what it did not take now: it was not there, asked for patience, or for a token."""
+    return isinstance(error, GitHubUnavailableError) or (isinstance(error, GitHubError) and error.status == 401)

@@ -11,10 +11,11 @@ from delivery.errors import (
     GitHubUnavailableError,
     PolicyRefusal,
     RunFailureError,
+    is_for_later,
 )
 from delivery.github import PullRequest
-from delivery.outcome import Result
-from delivery.pull_request import PullRequests
+from delivery.outcome import Pending, Result
+from delivery.pull_request import Marked, PullRequests
 from worktree import (
     AcquisitionError,
     Interruption,
@@ -44,7 +45,7 @@ _CODES: tuple[tuple[type[Exception], Code], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A delivery that failed, after all that could be done for it was done."""
+    """A delivery that failed, after all that could be done for it was done; `pending` is what can be done later."""
 
     result: Result
     cause: str
@@ -52,6 +53,7 @@ class Failure:
     stage: Stage
     secondary: tuple[str, ...]
     pull_request: PullRequest | None
+    pending: Pending | None = None
 
 
 def fail(
@@ -85,13 +87,20 @@ def fail(
         _preserve(worktree, base, cause, secondary)
     journal.enter("draft", result=result, cause=cause, code=code, stage=stage)
     may_open = opens_draft and worktree.has_work_on_origin
-    pull_request = _settle_pull_request(pull_requests, result, secondary, may_open=may_open)
+    marked = _settle_pull_request(pull_requests, result, secondary, may_open=may_open)
     if interruption.recorded and not before:
         secondary.append(f"{interruption.recorded.name} came while the work was being kept, which went on")
     for line in secondary:
         report(line)
+    pending = (Pending.OPEN if may_open else Pending.CONVERT) if marked.pending else None
     return Failure(
-        result=result, cause=cause, code=code, stage=stage, secondary=tuple(secondary), pull_request=pull_request
+        result=result,
+        cause=cause,
+        code=code,
+        stage=stage,
+        secondary=tuple(secondary),
+        pull_request=marked.pull_request,
+        pending=pending,
     )
 
 
@@ -127,15 +136,15 @@ def _preserve(worktree: Worktree, base: str, cause: str, secondary: list[str]) -
 
 def _settle_pull_request(
     pull_requests: PullRequests, result: Result, secondary: list[str], *, may_open: bool
-) -> PullRequest | None:
+) -> Marked:
     found = None
     try:
         found = pull_requests.find()
         if result is Result.POLICY_REFUSAL:
-            return found
+            return Marked(found)
         marked = pull_requests.mark_failed(found, may_open=may_open)
     except Exception as error:
         secondary.append(f"the pull request could not be looked up or opened: {error}")
-        return found
+        return Marked(found, pending=is_for_later(error) and result is not Result.POLICY_REFUSAL)
     secondary.extend(marked.trouble)
-    return marked.pull_request
+    return marked

@@ -27,6 +27,10 @@ _LONGEST_HIDDEN = 3_000  # characters
 # What a later Run goes on from, or takes the place of.
 _ON_BRANCH = ("failure marker", "Issue branch", "session output")
 _KEPT = re.compile(r"<!-- nightkeep:failure-note [^\n]* -->\n<!-- nightkeep:kept ([A-Za-z0-9+/=]+) -->\n")
+_MADE_AT = re.compile(
+    r"^(?:<sub>Run .* on .*|An earlier Run on this branch failed\. Resolved by run \S+), (\d{4}-\d\d-\d\dT[\d:]{8}Z)",
+    re.MULTILINE,
+)
 _COMMAND_CHARACTERS = 10_000
 
 
@@ -109,6 +113,19 @@ def with_earlier(note: str, earlier: str) -> str:
     return longer if len(longer) <= _NOTE_LIMIT else note
 
 
+def newer_of(note: str, other: str) -> str:
+    """Return that of two notes on the same branch which was made later, with the places that the other one names.
+
+    For a note that could not be written when it was made: somebody else may have written one since.
+    """
+    return with_earlier(note, other) if _made_at(note) > _made_at(other) else with_earlier(other, note)
+
+
+def _made_at(note: str) -> str:
+    """Return when a note was made, as its last lines say, which no agent has a say in; "" where they do not."""
+    return next(iter(_MADE_AT.findall(note)[-1:]), "")
+
+
 def _hidden(places: Sequence[tuple[str, str]]) -> str:
     """Return places for the next note to read, the latest that fit; encoded, so that nothing in them ends it."""
     for first in range(len(places) + 1):
@@ -158,18 +175,12 @@ def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     if outcome.retained is None or outcome.worktree is None:
         return ""
     branch, path = shlex.quote(outcome.branch), shlex.quote(visible(str(outcome.worktree)))
-    # One chain: nothing is removed before its commits have a name.
-    commands = (
-        f"git -C {path} status --ignored\n"
-        f"git branch {branch}-kept $(git -C {path} rev-parse HEAD) \\\n"
-        f"  && git worktree remove --force --force {path} && git branch -D {branch}"
-    )
     return (
         f"**Kept on {_code(facts.host, room)}** is the worktree, because {_code(outcome.retained, room)}. Until "
-        "somebody took from it what is needed and removed it, in the clone beside it, no Run from there works on this "
-        "branch:\n\n"
-        f"{fenced(commands, 'sh')}\n\n"
-        f"When origin takes its commits: `git push origin {branch}-kept:refs/heads/{branch}`."
+        "somebody has released it, in the clone beside it, no Run from there works on this branch. This shows what it "
+        "holds, asks, and loses nothing:\n\n"
+        f"{fenced(f'nightkeep worktrees release {path}', 'sh')}\n\n"
+        f"Before that, if origin takes its commits by now: `git -C {path} push origin HEAD:refs/heads/{branch}`."
     )
 
 

@@ -20,6 +20,13 @@ class Result(StrEnum):
     BUG = "bug"
 
 
+class Pending(StrEnum):
+    """What GitHub was not there for: to turn a pull request into a draft; or, where there is none, to OPEN a draft."""
+
+    CONVERT = "convert"
+    OPEN = "open"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """A Run that has ended.
@@ -28,8 +35,9 @@ class Outcome:
     cause's place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin
     that hold it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when
     it is not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
-    note, empty after a delivery. `merged` says that the pull request was merged. `interruption` is the signal that
-    ended it.
+    note, empty after a delivery. `merged` says that the pull request was merged. `pending` is what could not be done
+    about the pull request and can be later; `untold` is the file that keeps that, and a note that could not be written,
+    for then. `interruption` is the signal that ended it.
     """
 
     result: Result
@@ -51,4 +59,6 @@ class Outcome:
     worktree: Path | None = None
     rescued: Path | None = None
     note: str = ""
+    pending: Pending | None = None
+    untold: Path | None = None
     interruption: Signals | None = None

@@ -5,7 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from delivery.causes import Code
-from delivery.errors import DraftsUnsupportedError, GitHubError, GitHubForbiddenError, RunFailureError
+from delivery.errors import (
+    DraftsUnsupportedError,
+    GitHubError,
+    GitHubForbiddenError,
+    RunFailureError,
+    is_for_later,
+)
 from delivery.github import GitHub, Issue, PullRequest
 from delivery.text import one_line
 
@@ -27,10 +33,14 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A Failed run's pull request, if it has one; `trouble` is what could not be done about it."""
+    """A Failed run's pull request, if it has one; `trouble` is what could not be done about it.
+
+    `pending` says that GitHub was not there for it, so that it can be done later.
+    """
 
     pull_request: PullRequest | None
     trouble: tuple[str, ...] = ()
+    pending: bool = False
 
 
 def describe(issue: Issue, pull_request_text: str, final_text: str) -> Description:
@@ -137,7 +147,8 @@ class PullRequests:
         try:
             self._github.add_label(found.number, RUN_FAILED)
         except GitHubError as error:
-            return Marked(found, (why, f"the label {RUN_FAILED} could not be put on {found.url} either: {error}"))
+            trouble = (why, f"the label {RUN_FAILED} could not be put on {found.url} either: {error}")
+            return Marked(found, trouble, pending=is_for_later(error))
         return Marked(found, (f"{why}; it is labelled {RUN_FAILED} instead",))
 
     def _missing(self, what: str) -> str:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from delivery.errors import is_for_later
 from delivery.failure import Failure
 from delivery.github import PullRequest
 from delivery.goal import Goal
@@ -11,6 +12,7 @@ from delivery.note import NoteFacts, failure_note, note_marker, resolved_note, w
 from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
 from delivery.text import end_of
+from delivery.untold import RECOVER, kept
 from worktree import WENT_ON_FROM, Worktree
 
 _LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
@@ -19,11 +21,19 @@ _LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
 def publish(parts: Parts, issue: int, before: PullRequest | None, outcome: Outcome) -> Outcome:
     """Write the Failure note, or turn an earlier one into a short "resolved by"; trouble is only added.
 
-    `before` is the pull request that was there before.
+    `before` is the pull request that was there before. A note is on the disk before GitHub is asked; what GitHub may
+    take later stays there, see `untold`.
     """
     if outcome.result is not Result.DELIVERED:
         outcome = replace(outcome, note=_note(parts, outcome))
     parts.journal.enter("note", cause=outcome.cause)
+    with kept(parts, outcome) as file:
+        return _told(parts, issue, before, outcome, file)
+
+
+def _told(parts: Parts, issue: int, before: PullRequest | None, outcome: Outcome, file: Path | None) -> Outcome:
+    for_later = outcome.pending is not None
+    lines = []
     try:
         if outcome.note:
             number = outcome.pull_request.number if outcome.pull_request else issue
@@ -33,10 +43,15 @@ def publish(parts: Parts, issue: int, before: PullRequest | None, outcome: Outco
             _resolve_notes(parts, issue, before, outcome)
             _tell_beginning(parts, outcome)
     except Exception as error:
-        line = f"the Failure note could not be written: {error}"
+        lines.append(f"the Failure note could not be written: {error}")
+        for_later = for_later or is_for_later(error)
+    if file and for_later:
+        lines.append(f"what GitHub could not be told is kept in {file}; the next Run here tells it, or: {RECOVER}")
+    elif file:
+        file.unlink(missing_ok=True)
+    for line in lines:
         parts.report(line)
-        return replace(outcome, secondary=(*outcome.secondary, line))
-    return outcome
+    return replace(outcome, secondary=(*outcome.secondary, *lines), untold=file if for_later else None)
 
 
 def _note(parts: Parts, outcome: Outcome) -> str:
@@ -101,5 +116,6 @@ def outcome_of(
         code=ended.code,
         stage=ended.stage,
         secondary=ended.secondary,
+        pending=ended.pending,
         interruption=parts.interruption.recorded,
     )

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from runner.rescue_cli import gc, rescue
+from runner.rescue_cli import gc, rescue, worktrees
 
-_ORDER = ("run", "prompt", "doctor", "config", "logs", "recover", "rescue", "gc", "hub", "demo")
+_ORDER = ("run", "prompt", "doctor", "config", "logs", "recover", "worktrees", "rescue", "gc", "hub", "demo")
 
 
 class _InOrder(TyperGroup):
@@ -30,6 +30,7 @@ app = typer.Typer(
 
 _config = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 app.add_typer(_config, name="config", help="Show the configuration, or what is wrong with it.")
+app.add_typer(worktrees, name="worktrees", help="See which worktrees of runs there are, and release what was retained.")
 app.add_typer(rescue, name="rescue", help="See what is kept of runs, get it back, or be rid of it.")
 app.command()(gc)
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from delivery.errors import PreflightError
 from delivery.note import show_command
 from delivery.outcome import Outcome, Result
+from delivery.untold import RECOVER
 from runner.actions import WorkflowStep, error_annotation
-from runner.exit_codes import ExitCode, exit_code, signal_exit_code
+from runner.exit_codes import ExitCode, signal_exit_code
 from runner.logs import CommandLog
 from runner.progress import Progress
 from runner.signals import recorded_signals
-from worktree import Interrupted, Interruption, LaunchError, Redactor
+from worktree import Interrupted, Interruption, LaunchError, Preserved, Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +90,21 @@ class Conclusion:
         return time.monotonic() - self.began
 
 
+def exit_code(outcome: Outcome) -> int:
+    """Decide the exit status of a Run that ended so."""
+    match outcome.result:
+        case Result.DELIVERED:
+            return ExitCode.DELIVERED
+        case Result.BUG:
+            return ExitCode.BUG
+        case _ if outcome.interruption:
+            return signal_exit_code(outcome.interruption)
+        case Result.POLICY_REFUSAL:
+            return ExitCode.POLICY_REFUSAL
+        case Result.FAILED:
+            return ExitCode.FAILED_KEPT_HERE if outcome.preserved is Preserved.MACHINE else ExitCode.FAILED
+
+
 def _lines(outcome: Outcome, url: str | None, command_log: CommandLog) -> list[str]:
     delivered = outcome.result is Result.DELIVERED
     reached = f"{url} is merged" if outcome.merged else f"{url} is ready for review"
@@ -124,6 +140,7 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "retained": outcome.retained,
         "rescued": str(outcome.rescued) if outcome.rescued else None,
         "session_log": str(outcome.session_log) if outcome.session_log else None,
+        "untold": {"file": str(outcome.untold), "command": RECOVER} if outcome.untold else None,
         "run": outcome.run_id,
         "interrupted_by": outcome.interruption.name if outcome.interruption else None,
     }

@@ -11,13 +11,13 @@ from pathlib import Path
 import yaml
 
 from delivery.errors import PreflightError
-from runner.clone import Clone, clone_here
+from runner.access import Place, clone_here, known_secrets
+from runner.configured import load, trusts, user_file
 from runner.exit_codes import ExitCode
 from runner.progress import Progress
 from runner.settings import REPOSITORY_FILE, LoadedSettings, entry_for, file_problems, show
 from runner.table import print_table
-from runner.wiring import load, trusts, user_file
-from worktree import Redactor, WorktreeError, secrets_in
+from worktree import Launch, Redactor, WorktreeError
 
 
 def show_config(held: Mapping[str, str], *, as_json: bool) -> int:
@@ -31,7 +31,7 @@ def check_config(file: Path | None, held: Mapping[str, str]) -> int:
 
 
 def _told(held: Mapping[str, str], work: Callable[[Redactor], int]) -> int:
-    redact = Redactor([*held.values(), *secrets_in(os.environ)])
+    redact = Redactor(known_secrets(held))
     try:
         return work(redact)
     except (PreflightError, WorktreeError) as error:
@@ -101,32 +101,33 @@ class _RepositoryFile:
 
 
 def _repository_file(redact: Redactor) -> _RepositoryFile:
-    clone = clone_here(redact)
-    if clone is None:
+    here = clone_here(redact)
+    if here is None:
         return _RepositoryFile(
             note=f"this is no clone of a repository on a server, so {REPOSITORY_FILE} of none was read"
         )
-    base = clone.launch.checked_out
+    launch, place = here
+    base = launch.checked_out
     if base is None:
         return _RepositoryFile(
             note=f"HEAD is on no branch, so there is no Base branch to read {REPOSITORY_FILE} from; check one out"
         )
     ref = f"refs/remotes/origin/{base}"
-    if ref not in clone.launch.refs:
+    if ref not in launch.refs:
         return _RepositoryFile(
             note=f"origin's {base} is not known here, so {REPOSITORY_FILE} was not read; try: git fetch origin {base}"
         )
-    return _as_fetched(clone, base, ref)
+    return _as_fetched(launch, place, base, ref)
 
 
-def _as_fetched(clone: Clone, base: str, ref: str) -> _RepositoryFile:
+def _as_fetched(launch: Launch, place: Place, base: str, ref: str) -> _RepositoryFile:
     where = f"{REPOSITORY_FILE} on {base}"
     try:
-        text = clone.launch.read_file(ref, REPOSITORY_FILE)
+        text = launch.read_file(ref, REPOSITORY_FILE)
     except UnicodeDecodeError as error:
         raise PreflightError(f"{where}: is not UTF-8") from error
     note = f"{where} was read as last fetched from origin" if text is not None else f"origin has no {where}"
-    return _RepositoryFile(note=note, host=clone.host, repository=clone.repository, base=base, text=text)
+    return _RepositoryFile(note=note, host=place.host, repository=place.repository, base=base, text=text)
 
 
 def _say(text: str) -> None:

@@ -2,30 +2,26 @@
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from delivery.errors import GitHubError, PreflightError
 from delivery.findings import Facts, Finding, Level, diagnose, errors
 from delivery.github import GitHub, Repository
-from delivery.issue_url import repository_of
 from delivery.preflight import check_repository, nothing_to_start_from, unanswered
 from delivery.probes import ask_about_token, look_at_clone, missing_labels, probe_origin
-from runner.addresses import api_url
+from runner.access import Place, Start, known_secrets
+from runner.configured import logs_of, repository_settings
 from runner.exit_codes import ExitCode, signal_exit_code
-from runner.processes import become_subreaper
 from runner.progress import Progress
 from runner.settings import REPOSITORY_FILE, Settings
 from runner.signals import recorded_signals
-from runner.token import close_to_other_processes
 from runner.token_source import LearningRedactor
-from runner.wiring import conventions, find_token, launch_directory, load, logs_of, open_launch, repository_settings
-from worktree import GitError, Interrupted, Interruption, Launch, Origin, Redactor, secrets_in
+from runner.wiring import conventions
+from worktree import GitError, Interrupted, Launch, Origin
 
 _LEVEL_WIDTH, _NAME_WIDTH = 9, 17
 
@@ -33,10 +29,14 @@ _LEVEL_WIDTH, _NAME_WIDTH = 9, 17
 def examine_clone(token_file: Path | None, held: Mapping[str, str], *, as_json: bool) -> int:
     """Print every finding about the clone that we are in; return 0 without errors, else 2."""
     progress = Progress(sys.stderr, os.environ)
-    redact = Redactor([*held.values(), *secrets_in(os.environ)])
-    with recorded_signals() as interruption:
+    redact = LearningRedactor(known_secrets(held))
+
+    def report(line: str) -> None:
+        progress.say(redact(line))
+
+    with recorded_signals("stopping", "stopping") as interruption:
         try:
-            findings = _findings(token_file, held, progress, interruption)
+            findings = _findings(token_file, Start.here({"token-file": token_file}, held, redact, report, interruption))
         except PreflightError as error:
             remedy = "mend that, and ask again: nightkeep doctor"
             findings = [_explained("preflight", redact(str(error)), remedy)]
@@ -55,67 +55,34 @@ class _Clone:
     """What is looked at, and by which means."""
 
     launch: Launch
-    repository: str
-    host: str
+    place: Place
     origin: Origin
     github: GitHub
     machine: Settings
     token_file: Path | None
 
 
-def _findings(
-    token_file: Path | None, held: Mapping[str, str], progress: Progress, interruption: Interruption
-) -> list[Finding]:
+def _findings(token_file: Path | None, start: Start) -> list[Finding]:
     """Look at everything that can be looked at; raises PreflightError where there is nothing to look at."""
-    become_subreaper()
-    clone = _clone(token_file, held, progress, interruption)
-    redact = clone.launch.git.redact
+    launch = start.open_clone(remedy="run this in the clone that it is to look at")
     try:
-        with closing(clone.github):
+        place = Place.of(launch)
+        if place is None:
+            raise PreflightError(f'{launch.top} has no remote "origin" on a server; run this in a clone from GitHub')
+        signed_in = start.sign_in(place)
+        with closing(signed_in.github) as github:
+            clone = _Clone(
+                launch=launch,
+                place=place,
+                origin=signed_in.origin,
+                github=github,
+                machine=start.machine.settings,
+                token_file=token_file,
+            )
             found = _examine(clone)
     finally:
-        clone.launch.close()
-    return [replace(one, sentence=redact(one.sentence)) for one in found]
-
-
-def _clone(token_file: Path | None, held: Mapping[str, str], progress: Progress, interruption: Interruption) -> _Clone:
-    if shutil.which("git") is None:
-        raise PreflightError("git was not found on PATH; install it (2.38 or newer)")
-    redact = LearningRedactor([*held.values(), *secrets_in(os.environ)])
-    machine = load({"token-file": token_file}).settings
-    launch = open_launch(
-        launch_directory(), machine, interruption, redact, remedy="run this in the clone that it is to look at"
-    )
-    server, repository = _place(launch)
-    host = urlsplit(server).netloc
-    address = api_url(server, os.environ)
-
-    def report(line: str) -> None:
-        progress.say(redact(line))
-
-    token = find_token(machine, held, host, learn=redact.learn, report=report).token
-    close_to_other_processes()
-    return _Clone(
-        launch=launch,
-        repository=repository,
-        host=host,
-        origin=Origin(f"{server}/{repository}.git", token),
-        github=GitHub(api_url=address, token=token, repository=repository, interruption=interruption, report=report),
-        machine=machine,
-        token_file=token_file,
-    )
-
-
-def _place(launch: Launch) -> tuple[str, str]:
-    """Return the server and OWNER/NAME that the clone is one of; by SSH the server's web address is a guess."""
-    url = launch.origin_url or ""
-    named = repository_of(url)
-    if named is None:
-        raise PreflightError(f'{launch.top} has no remote "origin" on a server; run this in a clone from GitHub')
-    host, repository = named
-    stated = os.environ.get("GITHUB_SERVER_URL", "").rstrip("/")
-    scheme = "http" if url.startswith("http://") else "https"
-    return (stated if urlsplit(stated).netloc.lower() == host else f"{scheme}://{host}"), repository
+        launch.close()
+    return [replace(one, sentence=start.redact(one.sentence)) for one in found]
 
 
 def _examine(clone: _Clone) -> list[Finding]:
@@ -133,7 +100,7 @@ def _examine(clone: _Clone) -> list[Finding]:
 
 def _repository(clone: _Clone, found: list[Finding]) -> Repository | None:
     try:
-        seen = check_repository(clone.github, clone.repository)
+        seen = check_repository(clone.github, clone.place.repository)
     except GitHubError as error:
         found.append(_explained("repository", str(unanswered(error)), "see that the network and the token are right"))
     except PreflightError as error:
@@ -174,8 +141,8 @@ def _with_labels(facts: Facts, clone: _Clone, base: str, commit: str, found: lis
             clone.launch,
             clone.machine,
             {"token-file": clone.token_file},
-            repository=clone.repository,
-            host=clone.host,
+            repository=clone.place.repository,
+            host=clone.place.host,
             base=base,
             commit=commit,
         )

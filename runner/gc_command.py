@@ -5,16 +5,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from delivery.errors import GitHubError
-from delivery.github import GitHub
+from runner.access import Access, with_access
 from runner.exit_codes import ExitCode
-from runner.rescue_access import Access, counted, with_access, written_size
 from runner.rescue_command import print_deletion
-from runner.wiring import load
+from runner.wording import counted, written_size
 from worktree.bounds import Bounds, Collection
 from worktree.dropping import Deleter, Deletion
 from worktree.stored import read_rescued
+
+if TYPE_CHECKING:
+    from delivery.github import GitHub
 
 
 def collect_garbage(held: Mapping[str, str], token_file: Path | None, *, rehearsal: bool, as_json: bool) -> int:
@@ -25,7 +28,7 @@ def collect_garbage(held: Mapping[str, str], token_file: Path | None, *, rehears
 
 
 def _collect(access: Access, *, rehearsal: bool, as_json: bool) -> int:
-    configured = load({}).settings.rescue
+    configured = access.start.machine.settings.rescue
     deletions: list[Deletion] = []
     kept: list[tuple[str, str]] = []
 
@@ -60,7 +63,7 @@ def _collect(access: Access, *, rehearsal: bool, as_json: bool) -> int:
     return 0 if done else ExitCode.FAILED
 
 
-def _is_closed(github: GitHub, say: Callable[[str], None]) -> Callable[[str], bool]:
+def _is_closed(github: "GitHub", say: Callable[[str], None]) -> Callable[[str], bool]:
     """Return what tells of a branch whether there were pull requests from it and none is open."""
 
     def is_closed(branch: str) -> bool:

@@ -8,21 +8,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from delivery.errors import PreflightError
-from runner.clone import clone_here
+from runner.access import clone_here, known_secrets
+from runner.configured import load, logs_of
 from runner.exit_codes import ExitCode
 from runner.logs import LogFile, find_logs
 from runner.progress import Progress
 from runner.settings import is_repository
 from runner.table import print_table
-from runner.wiring import load, logs_of
-from worktree import Redactor, WorktreeError, secrets_in
+from runner.wording import written_size
+from worktree import Redactor, WorktreeError
 
 _UNFINISHED = "still running, or killed"
 
 
 def show_logs(issue: int | None, repository: str | None, held: Mapping[str, str], *, as_json: bool) -> int:
     """List the logs, or show those of the newest command on an issue; return the exit status."""
-    redact = Redactor([*held.values(), *secrets_in(os.environ)])
+    redact = Redactor(known_secrets(held))
     try:
         logs = logs_of(load({}).settings)
         wanted = _wanted(repository, redact)
@@ -49,8 +50,8 @@ def _wanted(repository: str | None, redact: Redactor) -> str | None:
         if not is_repository(repository) or repository.count("/") != 1:
             raise PreflightError(f"--repository takes OWNER/NAME, not {repository!r}")
         return repository
-    clone = clone_here(redact)
-    return clone.repository if clone else None
+    here = clone_here(redact)
+    return here[1].repository if here else None
 
 
 def _refuse(why: str) -> int:
@@ -70,18 +71,11 @@ def _newest(found: Sequence[LogFile], issue: int) -> list[LogFile]:
 
 def _row(log: LogFile) -> tuple[str, str, str, str, str]:
     began = f"{log.began.astimezone():%Y-%m-%d %H:%M:%S}"
-    return (f"{log.repository}#{log.issue}", began, log.what, _size(log.size), _ending(log))
+    return (f"{log.repository}#{log.issue}", began, log.what, written_size(log.size), _ending(log))
 
 
 def _ending(log: LogFile) -> str:
     return (log.ending() or _UNFINISHED) if log.is_command else ""
-
-
-def _size(size: int) -> str:
-    for unit, factor in (("MB", 10**6), ("kB", 10**3)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size} B"
 
 
 def _as_document(log: LogFile) -> dict[str, object]:

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 
 from delivery.branches import Continuation
 from delivery.prompt import opening_prompt
+from runner.access import known_secrets
 from runner.actions import WorkflowStep
 from runner.conclusion import Conclusion
 from runner.progress import Progress
 from runner.wiring import RunOptions, conventions, wire
-from worktree import Interruption, Redactor, secrets_in
+from worktree import Interruption, Redactor
 
 
 def print_prompt(options: RunOptions, held: Mapping[str, str]) -> int:
     """Print the prompt of a Run that would start now, and return the exit status. Claims and makes nothing."""
     progress = Progress(sys.stderr, os.environ)
-    redact = Redactor([*held.values(), *secrets_in(os.environ)])
+    redact = Redactor(known_secrets(held))
     # No Run: a workflow's outputs are not for this.
     conclusion = Conclusion(progress=progress, step=WorkflowStep({}), as_json=False)
     return conclusion.of(lambda interruption: _print(_prompt(options, held, progress, interruption)), redact)

@@ -1,19 +1,18 @@
 """`nightkeep recover`: what killed runners left unfinished in this clone."""
 
 import json
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 
 from delivery.errors import PreflightError
-from delivery.issue_url import IssueUrl, repository_of
+from delivery.issue_url import IssueUrl
 from delivery.parts import Parts
+from runner.access import Access, Place, with_access
 from runner.conclusion import as_document
+from runner.configured import logs_of
 from runner.exit_codes import ExitCode
 from runner.recovery import Recovered, Recovery
-from runner.rescue_access import Access, with_access
-from runner.wiring import load, logs_of
-from worktree import runs_at_work
+from worktree import host_name, runs_at_work
 
 
 def recover(held: Mapping[str, str], token_file: Path | None, *, as_json: bool) -> int:
@@ -22,16 +21,15 @@ def recover(held: Mapping[str, str], token_file: Path | None, *, as_json: bool) 
 
 
 def _recover(access: Access, *, as_json: bool) -> int:
-    named = repository_of(access.launch.origin_url or "")
-    if access.github is None or access.remote is None or named is None:
+    place = Place.of(access.launch)
+    if access.github is None or access.remote is None or place is None:
         raise PreflightError(
             "there is no token for GitHub, which is needed to turn pull requests into drafts and to write notes; give "
             "one by --token-file FILE"
         )
-    host, repository = named
     git = access.launch.git
     parts = Parts(
-        url=IssueUrl.parse(f"https://{host}/{repository}/issues/1") or _unreachable(),
+        url=IssueUrl.parse(f"{place.server}/{place.repository}/issues/1") or _unreachable(),
         base=None,
         github=access.github,
         launch=access.launch,
@@ -39,10 +37,11 @@ def _recover(access: Access, *, as_json: bool) -> int:
         interruption=git.interruption,
         report=access.say,
         redact=git.redact,
-        host=socket.gethostname() or "unknown",
+        host=host_name(),
         continue_command="",
     )
-    recovery = Recovery(run=parts, logs=logs_of(load({}).settings), repository=repository, report=access.say)
+    logs = logs_of(access.start.machine.settings)
+    recovery = Recovery(run=parts, logs=logs, repository=place.repository, report=access.say)
     done = recovery.recover()
     if as_json:
         print(json.dumps([_as_document(one) for one in done], indent=2))  # noqa: T201 - the command's output
@@ -58,7 +57,14 @@ def _recover(access: Access, *, as_json: bool) -> int:
 
 def _as_document(one: Recovered) -> dict[str, object]:
     ended = as_document(one.outcome) if one.outcome else None
-    return {"run": one.run_id, "branch": one.branch, "issue": one.issue_url, "ended": ended, "trouble": one.trouble}
+    return {
+        "run": one.run_id,
+        "branch": one.branch,
+        "issue": one.issue_url,
+        "ended": ended,
+        "note": one.note,
+        "trouble": one.trouble,
+    }
 
 
 def _unreachable() -> IssueUrl:

@@ -12,6 +12,7 @@ from delivery.outcome import Outcome
 from delivery.parts import Parts
 from delivery.recovery import recover
 from delivery.unfinished import Unfinished, read_unfinished
+from delivery.untold import tell
 from runner.logs import find_logs
 from runner.spool import Follower
 from worktree import (
@@ -36,13 +37,17 @@ _LAST_OUTPUT = 60.0  # seconds that redacting it may take
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """What became of one Run: how it ended, or why it is still as it was. `outcome` is None without a journal."""
+    """What became of one Run: how it ended, or why it is still as it was. `outcome` is None without a journal.
+
+    `note` is the URL of a Failure note that could not be written when its Run failed.
+    """
 
     run_id: str | None
     branch: str
     issue_url: str | None = None
     outcome: Outcome | None = None
     is_kept_here: bool = False
+    note: str | None = None
     trouble: str | None = None
 
 
@@ -59,9 +64,12 @@ class Recovery:
     report: Callable[[str], None]
 
     def recover(self) -> list[Recovered]:
-        """Finish what nobody is at work on; twice changes nothing. Raises Interrupted, or GitError without origin."""
+        """Finish what nobody is at work on, and tell GitHub what Runs of the repository could not.
+
+        Twice changes nothing. Raises Interrupted, or GitError without origin.
+        """
         try:
-            return self._recover()
+            return [*self._recover(), *self._tell_untold()]
         except OSError as error:
             self.report(f"what killed runners may have left cannot be looked at: {error}")
             return []
@@ -78,6 +86,24 @@ class Recovery:
             named = {unfinished.run_id for _, unfinished in known}
             done = [self._finish(*found) for file, _ in known if (found := self._open(file))]
             return done + [self._preserve(orphan) for orphan in orphans(self.run.launch) if orphan.run_id not in named]
+
+    def _tell_untold(self) -> list[Recovered]:
+        named = (place for place in self.logs.glob("*/*") if self._is_repositorys(place))
+        return [
+            Recovered(
+                run_id=told.untold.run_id,
+                branch=told.untold.branch,
+                issue_url=told.untold.issue_url,
+                is_kept_here=told.refused is not None,
+                note=told.url,
+                trouble=told.trouble,
+            )
+            for place in named
+            for told in tell(self.run, place)
+        ]
+
+    def _is_repositorys(self, directory: Path) -> bool:
+        return directory.relative_to(self.logs).as_posix().lower() == self.repository.lower()
 
     def _fresh(self) -> Parts:
         """Return the Run with the clone as it is by now."""

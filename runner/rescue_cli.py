@@ -1,10 +1,11 @@
-"""The command line's part about what was rescued: `nightkeep rescue …` and `nightkeep gc`."""
+"""The command line's part about what runs left: `nightkeep worktrees …`, `nightkeep rescue …` and `nightkeep gc`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+worktrees = typer.Typer(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 rescue = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
 _RunId = Annotated[str, typer.Argument(help="The run, or the beginning of its ID.", metavar="ID")]
@@ -18,6 +19,34 @@ _TokenFile = Annotated[
 ]
 _Offline = Annotated[bool, typer.Option("--offline", help="Do not ask origin.")]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@worktrees.callback()
+def worktrees_list(context: typer.Context, *, as_json: _AsJson = False) -> None:
+    """List the worktrees of the clone's runs: at work, retained and why, orphaned. Changes nothing."""
+    if context.invoked_subcommand is None:
+        from runner.worktrees_command import show_worktrees
+
+        raise typer.Exit(show_worktrees(context.obj, as_json=as_json))
+
+
+@worktrees.command("release")
+def worktrees_release(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(help="The worktree, as `nightkeep worktrees` lists it.")],
+    *,
+    agreed: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    token_file: _TokenFile = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Let a retained worktree go, after showing what it holds. Nothing is lost by it, and nothing is pushed.
+
+    What origin has is removed; the rest is moved to the rescue store, or kept in rescue refs of the clone, and named.
+    Exit status: 0, or 2 when nothing was released.
+    """
+    from runner.worktrees_command import release_worktree
+
+    raise typer.Exit(release_worktree(path, context.obj, token_file, agreed=agreed, as_json=as_json))
 
 
 @rescue.command("list")

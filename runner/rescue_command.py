@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from runner.rescue_access import Access, counted, printable, with_access, written_size
+from runner.access import Access, with_access
 from runner.table import aligned, print_table
+from runner.wording import counted, printable, written_size
 from worktree.dropping import Deleter, Deletion, drop
 from worktree.restoring import Restored, restore
 from worktree.stored import Rescued, RescueError, Way, branch_of, find_rescued, read_rescued, ways_back

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Mapping
 
 from delivery.outcome import Outcome
+from runner.access import known_secrets
 from runner.actions import WorkflowStep
 from runner.conclusion import Conclusion
 from runner.logs import CommandLog
 from runner.progress import Progress
 from runner.wiring import RunOptions, conventions, wire
-from worktree import Interruption, Redactor, secrets_in
+from worktree import Interruption, Redactor
 
 
 def run_issue(options: RunOptions, held: Mapping[str, str]) -> int:
@@ -18,7 +19,7 @@ def run_issue(options: RunOptions, held: Mapping[str, str]) -> int:
     log = CommandLog()
     progress = Progress(sys.stderr, os.environ, log)
     # What is said before the token is read; a URL with a credential in it is masked by its shape.
-    redact = Redactor([*held.values(), *secrets_in(os.environ)])
+    redact = Redactor(known_secrets(held))
     conclusion = Conclusion(progress=progress, step=WorkflowStep(os.environ), as_json=options.as_json, log=log)
     conclusion.step.begin()
     return conclusion.of(

@@ -3,7 +3,7 @@
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from worktree import Interruption
@@ -12,13 +12,18 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def recorded_signals() -> Iterator[Interruption]:
-    """Record SIGINT, SIGTERM and SIGHUP instead of dying of them, while the block runs."""
+def recorded_signals(
+    first: str = "stopping the agent, then keeping its work", again: str = "still keeping the work"
+) -> Iterator[Interruption]:
+    """Record SIGINT, SIGTERM and SIGHUP instead of dying of them, while the block runs.
+
+    `first` says what the first of them makes the command do, `again` what it does when another comes.
+    After it they are ignored: how the command ends is decided and told then.
+    """
     interruption = Interruption()
 
     def record(signum: int, _frame: object) -> None:
-        first = interruption.recorded is None
-        said = "stopping the agent, then keeping its work" if first else "still keeping the work"
+        said = first if interruption.recorded is None else again
         interruption.record(signum)
         # Written past all buffers: a handler may run while the stream is in use. Whoever read it may be gone, and then
         # what the signal has interrupted must not get an error out of nowhere.
@@ -27,13 +32,13 @@ def recorded_signals() -> Iterator[Interruption]:
             if select.select([], [2], [], 0)[1]:
                 os.write(2, f"nightkeep: {signal.Signals(signum).name}: {said}; please wait\n".encode())
 
-    earlier: dict[signal.Signals, Callable[..., object] | int | None] = {}
-    for signum in _SIGNALS:
-        # `nohup` says so by ignoring it. An ignored SIGINT says only that a shell started us in the background.
-        if signum is not signal.SIGHUP or signal.getsignal(signum) is not signal.SIG_IGN:
-            earlier[signum] = signal.signal(signum, record)
+    # `nohup` says so by ignoring it. An ignored SIGINT says only that a shell started us in the background.
+    hung_up = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    heard = [signum for signum in _SIGNALS if signum is not signal.SIGHUP or not hung_up]
+    for signum in heard:
+        signal.signal(signum, record)
     try:
         yield interruption
     finally:
-        for signum, handler in earlier.items():
-            signal.signal(signum, handler)
+        for signum in heard:
+            signal.signal(signum, signal.SIG_IGN)

@@ -14,6 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from delivery.errors import PreflightError
+from runner.program import found_command
+from runner.settings import Settings
 from runner.token import SOURCES
 from worktree import Redactor
 
@@ -24,6 +27,10 @@ _LONGEST = 1 << 16  # bytes that are read where a token is to be
 
 class TokenError(Exception):
     """A place gives no token now. The text says why, and what to do about it."""
+
+
+class NoTokenError(PreflightError):
+    """There is no token anywhere; the text says where one can be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +111,53 @@ class LearningRedactor(Redactor):
         if secret not in self._secrets:
             self._secrets.append(secret)
             super().__init__(self._secrets)
+
+
+def find_token(
+    machine: Settings,
+    held: Mapping[str, str],
+    host: str,
+    directory: Path,
+    *,
+    learn: Callable[[str], None],
+    report: Callable[[str], None],
+) -> TokenSource:
+    """Return where the token for `host` comes from, read once; raises PreflightError, NoTokenError where there is none.
+
+    A relative path of a command is looked up from `directory`.
+    `learn` is told of each token, `report` when it is the GitHub CLI's, and of trouble in reading it afresh.
+    """
+    place = _token_place(machine, held, directory)
+    if place is None:
+        return _token_of_gh(host, learn=learn, report=report)
+    try:
+        return TokenSource(place, learn=learn, report=report)
+    except TokenError as error:
+        raise PreflightError(str(error)) from error
+
+
+def _token_place(machine: Settings, held: Mapping[str, str], directory: Path) -> TokenPlace | None:
+    if machine.token_file is not None:
+        return token_in_file(machine.token_file)
+    if machine.token_command is not None:
+        argv = found_command("token-command", machine.token_command, directory)
+        return token_by_command(argv, machine.limits.token_command)
+    return token_in_environment(held)
+
+
+def _token_of_gh(host: str, *, learn: Callable[[str], None], report: Callable[[str], None]) -> TokenSource:
+    place = None if os.environ.get("GITHUB_ACTIONS") == "true" else token_of_gh(host)
+    try:
+        source = TokenSource(place, learn=learn, report=report) if place else None
+    except TokenError:
+        source = None
+    if source is None:
+        raise NoTokenError(
+            "there is no token; give one by --token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN, by token-command in "
+            f"your configuration, or log the GitHub CLI in (gh auth login --hostname {host})"
+        )
+    report(f"using the token that the GitHub CLI has for {host} (gh auth token)")
+    return source
 
 
 def token_in_file(file: Path) -> TokenPlace:

@@ -2,69 +2,34 @@
 
 import os
 import shlex
-import shutil
-import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from platformdirs import user_config_path
-
 from delivery.branches import Fresh
 from delivery.checks import Patience, Required
 from delivery.conventions import Conventions
 from delivery.errors import PreflightError
-from delivery.github import GitHub
 from delivery.issue_url import IssueUrl
 from delivery.outcome import Outcome
 from delivery.preflight import Plan
 from delivery.prompt import Instructions
 from delivery.run import Run
 from delivery.session import Sessions
-from runner.addresses import api_url
+from runner.access import Place, Start, known_secrets
+from runner.configured import git_limits, logs_of, repository_settings, user_file
 from runner.environment import agent_environment
-from runner.logs import LogPlace, default_directory
-from runner.processes import Strays, become_subreaper
+from runner.logs import LogPlace
+from runner.processes import Strays
+from runner.program import found_command, is_relative_path, split_command
 from runner.progress import Progress
 from runner.recovery import Recovery
 from runner.session import AgentSessions, SessionLimits
-from runner.settings import (
-    REPOSITORY_FILE,
-    LoadedSettings,
-    PromptReplacement,
-    Settings,
-    SettingsError,
-    entry_for,
-    home_relative,
-    is_trusted,
-    load_settings,
-)
-from runner.token import close_to_other_processes
-from runner.token_source import (
-    LearningRedactor,
-    TokenError,
-    TokenPlace,
-    TokenSource,
-    token_by_command,
-    token_in_environment,
-    token_in_file,
-    token_of_gh,
-)
-from worktree import (
-    CommitRule,
-    GitError,
-    Interrupted,
-    Interruption,
-    Journal,
-    Launch,
-    LaunchError,
-    Limits,
-    Origin,
-    Redactor,
-    secrets_in,
-)
+from runner.settings import REPOSITORY_FILE, LoadedSettings, PromptReplacement, Settings, home_relative
+from runner.token_source import LearningRedactor, TokenSource
+from worktree import CommitRule, Interruption, Journal, Launch, Redactor, host_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +98,7 @@ class Wiring:
     def begun(self, settings: Settings, logs: LogPlace) -> Run:
         """Return the Run with the settings' limits on git, and a journal beside its logs."""
         journal = Journal(logs.journal, redact=self.redact, report=self.progress.say)
-        return replace(self.run, launch=self.launch.limited(_git_limits(settings)), journal=journal)
+        return replace(self.run, launch=self.launch.limited(git_limits(settings)), journal=journal)
 
     def log_place(self, settings: Settings) -> LogPlace:
         """Return where this command's logs go, if it begins its work now."""
@@ -175,50 +140,33 @@ class Wiring:
 def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, interruption: Interruption) -> Wiring:
     """Put a command together; raises PreflightError, LaunchError or Interrupted. Changes nothing but this process."""
     url = _issue_url(options.issue_url)
-    if shutil.which("git") is None:
-        raise PreflightError("git was not found on PATH; install it (2.38 or newer)")
-    directory = launch_directory()
-    machine = load(options.flags())
+    redact = LearningRedactor(known_secrets(held))
+    start = Start.here(options.flags(), held, redact, lambda line: progress.say(redact(line)), interruption)
+    machine = start.machine
     if machine.settings.agent is not None:
-        _agent_argv(machine, directory)
-    address = api_url(url.server, os.environ)
-    redact = LearningRedactor([*held.values(), *secrets_in(os.environ)])
-
-    def report(line: str) -> None:
-        progress.say(redact(line))
-
-    host = urlsplit(url.server).netloc
-    source = find_token(machine.settings, held, host, learn=redact.learn, report=report)
-    close_to_other_processes()
-    become_subreaper()
-    remedy = f"run this in a clone of {url.repository}: git clone {url.clone_url}"
+        _agent_argv(machine, start.directory)
+    signed_in = start.sign_in(Place(server=url.server, repository=url.repository))
     strays = Strays()
-    launch = open_launch(directory, machine.settings, interruption, redact, remedy=remedy, strays=strays)
+    remedy = f"run this in a clone of {url.repository}: git clone {url.clone_url}"
+    launch = start.open_clone(remedy=remedy, strays=strays)
     run = Run(
         url=url,
         base=options.base,
-        github=GitHub(
-            api_url=address,
-            token=source.token,
-            renew=source.renew,
-            repository=url.repository,
-            interruption=interruption,
-            report=report,
-        ),
+        github=signed_in.github,
         launch=launch,
-        origin=Origin(url.clone_url, source.token, renew=source.recent),
+        origin=signed_in.origin,
         interruption=interruption,
-        report=report,
+        report=start.report,
         redact=redact,
-        host=socket.gethostname() or "unknown",
-        continue_command=redact(_continue_command(options, url, directory)),
+        host=host_name(),
+        continue_command=redact(_continue_command(options, url, start.directory)),
         logs=logs_of(machine.settings),
     )
     return Wiring(
         url=url,
         options=options,
         machine=machine,
-        token=source,
+        token=signed_in.source,
         redact=redact,
         launch=launch,
         run=run,
@@ -268,14 +216,18 @@ def _agent_argv(loaded: LoadedSettings, directory: Path) -> list[str]:
             f"no agent is named; give one by --agent 'COMMAND', NIGHTKEEP_AGENT, or `agent:` in {REPOSITORY_FILE} "
             f"or {home_relative(user_file())}{trust}"
         )
-    argv = _split("agent", command)
-    return argv if loaded.agent_is_repositorys and _is_relative_path(argv[0]) else _argv("agent", command, directory)
+    argv = split_command("agent", command)
+    return (
+        argv
+        if loaded.agent_is_repositorys and is_relative_path(argv[0])
+        else found_command("agent", command, directory)
+    )
 
 
 def _require_on_base(program: str, launch: Launch, plan: Plan) -> None:
     """Raise PreflightError for a program of the repository that is not there: with nothing that could make it."""
     path = os.path.normpath(program)
-    if not _is_relative_path(program) or path.startswith(".."):
+    if not is_relative_path(program) or path.startswith(".."):
         return
     with suppress(UnicodeDecodeError):  # a binary, so it is there
         if launch.read_file(plan.base_commit, path) is None:
@@ -285,147 +237,9 @@ def _require_on_base(program: str, launch: Launch, plan: Plan) -> None:
             )
 
 
-def _is_relative_path(program: str) -> bool:
-    return "/" in program and not program.startswith("/")
-
-
-def _argv(what: str, command: str, directory: Path) -> list[str]:
-    argv = _split(what, command)
-    program = shutil.which(str(directory / argv[0]) if "/" in argv[0] else argv[0])
-    if program is None:
-        raise PreflightError(
-            f"the {what} {argv[0]!r} was not found, or cannot be executed; name a program on PATH, or the path of one "
-            "that may be executed (chmod +x)"
-        )
-    return [str(directory / program), *argv[1:]]
-
-
 def _step_argv(what: str, command: str | None) -> list[str] | None:
     # A step's program may be in the repository, so it is looked up when it runs, in the worktree.
-    return None if command is None else _split(what, command)
-
-
-def _split(what: str, command: str) -> list[str]:
-    try:
-        argv = shlex.split(command)
-    except ValueError as error:
-        raise PreflightError(f"the {what}'s command cannot be split into words: {error}: {command}") from error
-    if not argv:
-        raise PreflightError(f"the {what}'s command is empty")
-    return argv
-
-
-def user_file() -> Path:
-    """Return where the user's own configuration is."""
-    return user_config_path("nightkeep") / "config.yml"
-
-
-def load(
-    flags: Mapping[str, object],
-    *,
-    repository_text: str | None = None,
-    repository_name: str = "",
-    base: str = "",
-    trusted: bool = False,
-) -> LoadedSettings:
-    """Load the settings of this machine, and a repository's if its file's text is given, as `load_settings` does.
-
-    Raises PreflightError with every problem, one in a line.
-    """
-    try:
-        return load_settings(
-            repository_text=repository_text,
-            repository_name=repository_name,
-            base=base,
-            trusted=trusted,
-            user_file=user_file(),
-            environment=os.environ,
-            flags=flags,
-        )
-    except SettingsError as error:
-        raise PreflightError(str(error)) from error
-
-
-def repository_settings(
-    launch: Launch,
-    machine: Settings,
-    flags: Mapping[str, object],
-    *,
-    repository: str,
-    host: str,
-    base: str,
-    commit: str,
-) -> LoadedSettings:
-    """Return the settings for OWNER/NAME on `host`, its own file on `base` included where it is trusted.
-
-    `commit` is where origin has `base`, fetched. Raises PreflightError.
-    """
-    try:
-        text = launch.read_file(commit, REPOSITORY_FILE)
-    except UnicodeDecodeError as error:
-        raise PreflightError(f"{REPOSITORY_FILE} on {base} is not UTF-8: {error}") from error
-    return load(
-        flags,
-        repository_text=text,
-        repository_name=entry_for(repository, host),
-        base=base,
-        trusted=trusts(machine, repository, host),
-    )
-
-
-def trusts(machine: Settings, repository: str, host: str) -> bool:
-    """Tell whether OWNER/NAME's own file is used.
-
-    A workflow runs in its own repository by that repository's leave; elsewhere the user decides.
-    """
-    in_workflow = os.environ.get("GITHUB_ACTIONS") == "true"
-    own = os.environ.get("GITHUB_REPOSITORY", "").lower() == repository.lower()
-    return (in_workflow and own) or is_trusted(repository, host, machine.trusted_repositories)
-
-
-def _git_limits(settings: Settings) -> Limits:
-    limits = settings.limits
-    return Limits(command=limits.git, push=limits.push, file=limits.file)
-
-
-def logs_of(machine: Settings) -> Path:
-    """Return the directory of all logs."""
-    return machine.logs.directory or default_directory()
-
-
-def open_launch(
-    directory: Path,
-    machine: Settings,
-    interruption: Interruption,
-    redact: Redactor,
-    *,
-    remedy: str,
-    strays: Strays | None = None,
-) -> Launch:
-    """Open the clone at `directory`; raises PreflightError, with the `remedy` when there is none, or Interrupted."""
-    try:
-        opened = Launch.open(
-            directory,
-            interruption=interruption,
-            redact=redact,
-            limits=_git_limits(machine),
-            sweep=(strays or Strays()).stop,
-        )
-    except Interrupted:
-        raise
-    except LaunchError as error:
-        raise PreflightError(f"{error}; {remedy}") from error
-    except GitError as error:
-        raise PreflightError(str(error)) from error
-    return replace(opened, worktrees=machine.worktrees.directory or opened.worktrees)
-
-
-def launch_directory() -> Path:
-    """Return where the command was typed; raises PreflightError."""
-    try:
-        return Path.cwd()
-    except OSError as error:
-        raise PreflightError("the current directory is gone; run this in a clone of the repository") from error
+    return None if command is None else split_command(what, command)
 
 
 def _issue_url(text: str) -> IssueUrl:
@@ -451,50 +265,5 @@ def _continue_command(options: RunOptions, url: IssueUrl, directory: Path) -> st
 
 
 def _from_anywhere(agent: str, directory: Path) -> str:
-    program, *arguments = _split("agent", agent)
-    return shlex.join([str(directory / program), *arguments]) if _is_relative_path(program) else agent
-
-
-def find_token(
-    machine: Settings,
-    held: Mapping[str, str],
-    host: str,
-    *,
-    learn: Callable[[str], None],
-    report: Callable[[str], None],
-) -> TokenSource:
-    """Return where the token for `host` comes from, read once; raises PreflightError.
-
-    `learn` is told of each token, `report` when it is the GitHub CLI's, and of trouble in reading it afresh.
-    """
-    place = _token_place(machine, held)
-    if place is None:
-        return _token_of_gh(host, learn=learn, report=report)
-    try:
-        return TokenSource(place, learn=learn, report=report)
-    except TokenError as error:
-        raise PreflightError(str(error)) from error
-
-
-def _token_place(machine: Settings, held: Mapping[str, str]) -> TokenPlace | None:
-    if machine.token_file is not None:
-        return token_in_file(machine.token_file)
-    if machine.token_command is not None:
-        argv = _argv("token-command", machine.token_command, launch_directory())
-        return token_by_command(argv, machine.limits.token_command)
-    return token_in_environment(held)
-
-
-def _token_of_gh(host: str, *, learn: Callable[[str], None], report: Callable[[str], None]) -> TokenSource:
-    place = None if os.environ.get("GITHUB_ACTIONS") == "true" else token_of_gh(host)
-    try:
-        source = TokenSource(place, learn=learn, report=report) if place else None
-    except TokenError:
-        source = None
-    if source is None:
-        raise PreflightError(
-            "there is no token; give one by --token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN, by token-command in "
-            f"your configuration, or log the GitHub CLI in (gh auth login --hostname {host})"
-        )
-    report(f"using the token that the GitHub CLI has for {host} (gh auth token)")
-    return source
+    program, *arguments = split_command("agent", agent)
+    return shlex.join([str(directory / program), *arguments]) if is_relative_path(program) else agent

@@ -19,8 +19,8 @@ from worktree.interruption import Interruption
 from worktree.journal import Journal, read_journal
 from worktree.launch import Launch, name_in_the_way
 from worktree.merging import Upstream
-from worktree.reclaim import Orphan, orphans
-from worktree.record import Retained, alone, has_record, host_name, retained_by, runs_at_work, sweep_records
+from worktree.reclaim import Orphan, orphans, read_held
+from worktree.record import Owner, Retained, alone, has_record, host_name, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
 from worktree.remote import ABSENT, Fence, Origin, RefUpdate
 from worktree.store import rescued_by
@@ -50,6 +50,7 @@ __all__ = [
     "Limits",
     "Origin",
     "Orphan",
+    "Owner",
     "PreservationError",
     "Preserved",
     "PushRefused",
@@ -68,6 +69,7 @@ __all__ = [
     "name_in_the_way",
     "orphans",
     "read_checkpoints",
+    "read_held",
     "read_journal",
     "rescued_by",
     "retained_by",

@@ -3,8 +3,8 @@
 import os
 import re
 from pathlib import Path
-from typing import NoReturn
 
+from worktree.descent import each_below
 from worktree.reading import read_regular
 
 _SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.info/cachedir/
@@ -76,12 +76,5 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 
 def _holds_repository(directory: Path) -> bool:
-    for _, directories, files in os.walk(directory, onerror=_fail):
-        names = {*directories, *files}
-        if ".git" in names or names >= {"HEAD", "objects", "refs"}:
-            return True
-    return False
-
-
-def _fail(error: OSError) -> NoReturn:
-    raise error
+    names = (found.keys() for found in each_below(directory))
+    return any(".git" in found or found >= {"HEAD", "objects", "refs"} for found in names)

@@ -1,5 +1,6 @@
 """One linked worktree and all that is pinned about it; what preservation and clean-up work on."""
 
+import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -43,7 +44,7 @@ class Ledger:
     `held` are commits whose ids were read back from origin, or that such a commit reaches. `refs` are the refs of
     origin that the run moved and was seen to have moved, the latest last; `local` the rescue refs that this machine
     alone has. `snapshots` are those taken, by their refs; `joined` the commits that others of the refs hold together.
-    `places` is what else a person is told: (what, where) in the
+    `bundles` are the commits in each bundle of the store. `places` is what else a person is told: (what, where) in the
     order it came about. `filters` are the names of those switched off, `reconfigured` the clone's settings that
     changed. `refs_seen` are the Launch repository's refs as they were when somebody looked last. `failed` says that the
     run was preserved as a Failed run, `lacks_lfs` that origin lacks Git LFS objects of what was pushed. `checkpoint` is
@@ -55,6 +56,7 @@ class Ledger:
     local: dict[str, str] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     joined: dict[str, frozenset[str]] = field(default_factory=dict)
+    bundles: dict[Path, frozenset[str]] = field(default_factory=dict)
     places: list[tuple[str, str]] = field(default_factory=list)
     filters: tuple[str, ...] = ()
     reconfigured: tuple[str, ...] = ()
@@ -80,6 +82,8 @@ class Checkout:
     `stashes` (entries) and `configuration` are those of the Launch repository before the run. `included` is what was
     copied in for the task. Of a run that was reclaimed the files (`has_tree`), or even git's own directory
     (`has_admin`, then `admin` is the clone's), can be gone already, and of the configuration only filters are known.
+    `released` says that a person lets it go: an unfinished operation, and what the index alone holds, are then kept by
+    a snapshot here, instead of by the worktree.
     """
 
     record: RunRecord
@@ -101,6 +105,7 @@ class Checkout:
     ledger: Ledger
     has_tree: bool = True
     has_admin: bool = True
+    released: bool = False
 
     @property
     def branch_ref(self) -> str:
@@ -119,6 +124,10 @@ class Checkout:
         except OSError:
             return False
         return stat.S_ISDIR(status.st_mode) and (status.st_dev, status.st_ino) == self.identity
+
+    def is_displaced(self) -> bool:
+        """Whether something else stands where the worktree was."""
+        return os.path.lexists(self.path) and not self.is_in_place()
 
     def require_in_place(self) -> None:
         """Raise WorktreeError unless the files at `path` are the worktree's; a person's could be there instead."""
@@ -210,9 +219,12 @@ class Checkout:
     def of_those_here(self, oids: Iterable[str]) -> set[str]:
         """Return those of some ids whose objects are in the clone."""
         there = set(oids)
-        asked = "".join(f"{oid}\n" for oid in sorted(there)).encode()
+        sure = there & {*self.refs.values(), *self.ledger.held}
+        if sure == there:
+            return there
+        asked = "".join(f"{oid}\n" for oid in sorted(there - sure)).encode()
         answers = self.shared.run("cat-file", "--batch-check=%(objectname)", stdin=asked).text.splitlines()
-        return there & set(answers)
+        return sure | (there & set(answers))
 
     def _committed(self) -> set[str]:
         """Return the commits that were made in this worktree, as the log of its HEAD has them."""

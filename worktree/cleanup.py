@@ -2,31 +2,45 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from worktree.checkout import Checkout
 from worktree.checkpoint import drop_checkpoints
+from worktree.descent import each_below
 from worktree.errors import GitError, WorktreeError
 from worktree.files import private_index
+from worktree.git import Git
 from worktree.launch import registered_paths
-from worktree.made import foreign_entries, holds_files
+from worktree.made import foreign_entries, holds_files, operation_entries
 from worktree.mounts import mounts_below
 from worktree.processes import at_work_in
-from worktree.proof import REPOSITORY, UNTRACKED, Proof, looking, prove
+from worktree.proof import (
+    REPOSITORY,
+    UNTRACKED,
+    Look,
+    Proof,
+    ask_index,
+    copied_index,
+    equals_head,
+    look_at_all,
+    look_at_rest,
+    prove,
+)
 from worktree.reading import read_regular, read_words
 from worktree.record import Retained, aside_of
-from worktree.removal import take_away
-from worktree.rescue import harden
+from worktree.removal import Removal, drop_copies
+from worktree.rescue import harden, keep_index, keep_snapshot
 from worktree.screening import shown
-from worktree.state import State, Status, state_of, state_without_files
+from worktree.state import State, Status, state_at_head, state_of, state_without_files
 from worktree.store import Manifest, Row, Store, read_manifest
 
 _MOST_NAMED = 5
 _LATE = "git does not list it, or it appeared or changed at the last moment"
 EMPTY = "an empty directory"
+_RULES = (".gitattributes", ".gitignore", ".gitmodules")  # by which git judges other files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +70,16 @@ def reason_to_leave(facts: Facts, run_id: str) -> str | None:
     return f"another worktree is in it: {_named(facts.linked)}" if facts.linked else None
 
 
-def reason_to_retain(state: State, at_work: tuple[str, ...], *, index_kept: bool) -> str | None:
+def reason_to_retain(state: State, at_work: tuple[str, ...], *, index_kept: bool, all_kept: bool = False) -> str | None:
     """Decide about a worktree that was moved aside: None to take it apart, else why it goes back to its place.
 
-    `index_kept` says whether a snapshot on origin has what the index alone holds.
+    `index_kept` says whether a snapshot on origin has what the index alone holds, `all_kept` whether one here or there
+    has all that the state is about.
     """
     if at_work:
         return f"somebody is at work in it: {_named(at_work)}"
+    if all_kept:
+        return None
     if state.operation is not None:
         return f"a {state.operation.value[0]} is unfinished in it"
     if state.unmerged:
@@ -94,9 +111,11 @@ def clean_up(checkout: Checkout) -> Cleaned:
     Whatever cannot be told makes the worktree stay where it is. `checkout` must be a completion view; raises nothing.
     """
     try:
+        if checkout.released and checkout.is_displaced():
+            return Cleaned(f"something else stands at {checkout.path}", read_head(checkout))
         if not checkout.has_tree:
             return _finish(checkout)
-        reason = reason_to_leave(_facts(checkout), checkout.record.run_id)
+        reason = reason_to_leave(facts_of(checkout), checkout.record.run_id)
         if reason:
             return Cleaned(reason, read_head(checkout))
         return _take_apart(checkout.without_new_filters())
@@ -112,7 +131,8 @@ def read_head(checkout: Checkout) -> str | None:
         return None
 
 
-def _facts(checkout: Checkout) -> Facts:
+def facts_of(checkout: Checkout) -> Facts:
+    """Look at what decides whether a worktree may be moved. Raises OSError."""
     return Facts(
         locked_by=" ".join(read_words(checkout.admin / "locked")) or None,
         links_back=_links_back(checkout),
@@ -135,33 +155,74 @@ def _linked_inside(checkout: Checkout) -> list[str]:
 
 
 def _take_apart(checkout: Checkout) -> Cleaned:
-    with _moved_aside(checkout) as aside, looking(aside) as (private, look):
-        state = state_of(look.status, aside.admin)
-        at_work = tuple(at_work_in(aside.path, aside.record.started))
-        reason = reason_to_retain(state, at_work, index_kept=_index_kept(aside, state))
-        if reason:
-            return Cleaned(reason, state.head)
-        harden(aside, state)
-        proof = prove(aside, private, look)
-        rows, store = _clear(aside, proof, state, _deletions(look.status, proof))
+    with _moved_aside(checkout) as aside:
+        kept = _keep_unsettled(aside) if aside.released else None
+        with copied_index(aside) as private:
+            look = None if equals_head(private) else look_at_all(aside, private)
+            state = state_of(look.status, aside.admin) if look else state_at_head(aside.git, aside.admin)
+            at_work = tuple(at_work_in(aside.path, aside.record.started))
+            reason = reason_to_retain(state, at_work, index_kept=_index_kept(aside, state), all_kept=state == kept)
+            if reason:
+                return Cleaned(reason, state.head)
+            harden(aside, state)
+            with _made_whole_on_error(aside):
+                look = look or _take_first(aside, private, state)
+                proof = prove(aside, private, look)
+                rows, store = _clear(aside, proof, state, _deletions(look.status, proof))
     _forget(checkout, state)
     return Cleaned(None, state.head, rows, store)
+
+
+def _keep_unsettled(aside: Checkout) -> State | None:
+    """Take a snapshot, which stays here, where more than files and commits is at stake; return the state then."""
+    with copied_index(aside) as private:
+        state = state_of(look_at_all(aside, private).status, aside.admin)
+    settled = state.operation is None and not state.unmerged and not state.index_only
+    if settled or at_work_in(aside.path, aside.record.started):
+        return None
+    keep_snapshot(aside, state)
+    return state
 
 
 def _finish(checkout: Checkout) -> Cleaned:
     """Take away the rest of a worktree whose runner was killed while it was made, or while it was taken apart."""
     state = state_without_files(checkout.git, checkout.admin)
+    if checkout.released and not checkout.directory.is_clearing():
+        keep_index(checkout, state)
     harden(checkout, state)
     rows, store = _stored(checkout)
-    if checkout.has_admin and (checkout.path.exists() or aside_of(checkout.path).exists()):
-        with _moved_aside(checkout) as aside, looking(aside) as (private, look):
+    # What stands there by now under its name may be somebody else's.
+    if checkout.has_admin and (checkout.is_in_place() or aside_of(checkout.path).exists()):
+        with _moved_aside(checkout) as aside, copied_index(aside) as private:
+            look = look_at_all(aside, private)
             at_work = tuple(at_work_in(aside.path, aside.record.started))
             if at_work:
                 return Cleaned(reason_to_retain(state, at_work, index_kept=True), state.head)
             # What is missing now was taken away, or was not there yet.
-            rows, store = _clear(aside, prove(aside, private, look), state, [])
+            with _made_whole_on_error(aside):
+                rows, store = _clear(aside, prove(aside, private, look), state, [])
     _forget(checkout, state)
     return Cleaned(None, state.head, rows, store)
+
+
+def _take_first(checkout: Checkout, private: Git, state: State) -> Look:
+    """Take away what the index alone proves, so that git need only look at what is left then."""
+    told = ask_index(checkout, private, state.head or checkout.record.pinned)
+    _note_clearing(checkout, state)
+    drop_copies(checkout.path, checkout.top, checkout.included.paths)
+    # Git still needs the rules for what is left.
+    removal = Removal(checkout.path, told.safe, told.odd, later=_RULES)
+    return look_at_rest(checkout, private, told, removal, state)
+
+
+@contextmanager
+def _made_whole_on_error(checkout: Checkout) -> Iterator[None]:
+    """Give back what was taken away of HEAD's files if it does not end well, so that a whole worktree is found."""
+    try:
+        yield
+    except Exception:
+        checkout.git.run("checkout-index", "--all", "--quiet", accept=range(256))
+        raise
 
 
 def _stored(checkout: Checkout) -> tuple[tuple[Row, ...], Path | None]:
@@ -177,10 +238,17 @@ def _stored(checkout: Checkout) -> tuple[tuple[Row, ...], Path | None]:
 
 
 def _clear(checkout: Checkout, proof: Proof, state: State, deleted: list[str]) -> tuple[tuple[Row, ...], Path | None]:
+    _note_clearing(checkout, state)
+    Removal(checkout.path, proof.safe, proof.changed)
+    drop_copies(checkout.path, checkout.top, checkout.included.paths)
+    left = sorted(set(os.listdir(checkout.path)) - {".git"})  # noqa: PTH208 - names are all that is needed
+    rows = _rows(checkout, left, proof, deleted)
+    return rows, _keep_rest(checkout, state.head, rows)
+
+
+def _note_clearing(checkout: Checkout, state: State) -> None:
     on_branch = state.branch == checkout.record.branch
     checkout.directory.note_clearing(state.head if on_branch else checkout.refs_now().get(checkout.branch_ref))
-    rows = _rows(checkout, take_away(checkout.path, proof.safe, checkout.top, checkout.included.paths), proof, deleted)
-    return rows, _keep_rest(checkout, state.head, rows)
 
 
 @contextmanager
@@ -229,19 +297,23 @@ def _rows(checkout: Checkout, left: list[str], proof: Proof, deleted: list[str])
     rows = [Row(name, ", ".join(reasons.get(name, ())) or _unlisted(checkout.path / name)) for name in left]
     rows += [Row(path, "deleted, in no commit on origin") for path in deleted]
     rows += [Row(name, "put into git's own directory of the worktree") for name in foreign_entries(checkout.admin)]
+    rows += [Row(name, "how far an unfinished operation had come") for name in operation_entries(checkout.admin)]
     if holds_files(checkout.admin / "modules"):
         rows.append(Row("modules", "object stores of submodules"))
     return tuple(rows)
 
 
 def _holds_repository(directory: Path) -> bool:
-    return any(".git" in (*names, *files) for _, names, files in os.walk(directory))
+    with suppress(OSError):
+        return any(".git" in found for found in each_below(directory))
+    return False
 
 
 def _unlisted(path: Path) -> str:
-    if path.is_symlink() or not path.is_dir():
-        return _LATE
-    return _LATE if any(files for _, _, files in os.walk(path)) else EMPTY
+    with suppress(OSError):
+        if not path.is_symlink() and all(all(found.values()) for found in each_below(path)):
+            return EMPTY
+    return _LATE
 
 
 def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> Path | None:
@@ -261,15 +333,10 @@ def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> P
         rows=rows,
     )
     modules = checkout.admin / "modules"
-    foreign = [checkout.admin / name for name in foreign_entries(checkout.admin)]
-    try:
-        store.describe(manifest)
-        store.take_beside(foreign)
-        store.take(checkout.path, modules if holds_files(modules) else None, manifest)
-    except OSError:
-        # What was taken away of HEAD's files is given back, so that whoever looks finds a whole worktree.
-        checkout.git.run("checkout-index", "--all", "--quiet", accept=range(256))
-        raise
+    beside = [*foreign_entries(checkout.admin), *operation_entries(checkout.admin)]
+    store.describe(manifest)
+    store.take_beside([checkout.admin / name for name in beside])
+    store.take(checkout.path, modules if holds_files(modules) else None, manifest)
     (store.tree / ".git").unlink()
     _name(checkout, store, rows)
     return store.path
@@ -285,7 +352,8 @@ def _forget(checkout: Checkout, state: State) -> None:
     path, branch = checkout.record.path, checkout.record.branch
     try:
         if checkout.has_admin:
-            checkout.shared.run("worktree", "unlock", str(path))
+            if (checkout.admin / "locked").exists():  # else somebody was killed just here
+                checkout.shared.run("worktree", "unlock", str(path))
             checkout.shared.run("worktree", "remove", str(path))
         on_branch = state.branch == branch and checkout.has_admin
         tip = state.head if on_branch else checkout.branch_left()

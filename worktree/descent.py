@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _BLOCK = 512  # bytes; the unit of st_blocks
@@ -30,6 +31,20 @@ def listed(directory: int) -> dict[str, os.stat_result]:
         with suppress(FileNotFoundError):  # it went away meanwhile
             found[name] = os.stat(name, dir_fd=directory, follow_symlinks=False)
     return found
+
+
+def each_below(directory: Path) -> Iterator[dict[str, bool]]:
+    """Yield of a directory, and of each below it, what is in it: the names, and whether that is a directory.
+
+    However deep it goes, but for paths that are too long for the system. Raises OSError.
+    """
+    pending = [str(directory)]
+    while pending:
+        path = pending.pop()
+        with os.scandir(path) as entries:
+            found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        yield found
+        pending += [f"{path}/{name}" for name, is_directory in found.items() if is_directory]
 
 
 def joined(path: str, name: str) -> str:

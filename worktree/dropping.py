@@ -1,6 +1,7 @@
 """Deleting what was rescued of a run that nobody needs any more."""
 
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from worktree.descent import below, delete
 from worktree.errors import GitError
 from worktree.launch import Launch
 from worktree.mounts import mounts_below
-from worktree.record import RecordDirectory, owner_may_live, read_records
+from worktree.record import RecordDirectory, owner_may_live, place_of, read_records
 from worktree.remote import ABSENT, RefUpdate, Remote
 from worktree.stored import Rescued, RescueError
 
@@ -52,7 +53,8 @@ def reason_to_spare(facts: RunFacts) -> str | None:
     if facts.may_live:
         return "it may still be at work; wait for its end"
     if facts.retained:
-        return f"its worktree is still there, {facts.retained}; take what you need from it and remove it first"
+        release = shlex.join(["nightkeep", "worktrees", "release", str(facts.retained)])
+        return f"its worktree is still there; release it first: {release}"
     return None
 
 
@@ -68,9 +70,7 @@ def _look_at(common: Path, run_id: str) -> RunFacts:
     record = next((one for one in read_records(common) if one.run_id == run_id), None)
     if record is None:
         return RunFacts(record=place, readable=False)
-    places = (record.path, record.path.with_name(f"{record.path.name}.removing"))
-    retained = next((place for place in places if os.path.lexists(place)), None)
-    return RunFacts(record=place, may_live=owner_may_live(common, record), retained=retained)
+    return RunFacts(record=place, may_live=owner_may_live(common, record), retained=place_of(record))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,10 +40,10 @@ def _blobs(git: Git, commit: str, paths: set[str]) -> dict[str, str]:
     return {path: entry[2] for path, entry in entries if entry[0] in _REGULAR}
 
 
-def blob_id(path: Path | str, like: str) -> str | None:
+def blob_id(path: str, like: str, directory: int | None = None) -> str | None:
     """Return the id that git would give the file's bytes, None where there is no such file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     except OSError:
         return None  # gone or something else: that is a change, which git sees
     try:

@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,8 @@ from pathlib import Path
 from worktree.git import Completed, Git
 from worktree.screening import TOO_LARGE
 
+_AS_IT_WAS = (b"H", b"M")  # in the index; whether it changed is in a row of its own
+_STAGE = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
 _ADD = ("add", "--all", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
 _MOST_PIECES = 64  # git commands; each piece is staged by one
 _LONGEST_REASON = 200  # characters
@@ -22,11 +24,10 @@ _UNSTAGED = "it could not be staged"
 class Listing:
     """Paths of a worktree, relative to its top, as Python's `os` functions take them.
 
-    `tracked` is everything in the index, `changed` what differs from it, `untracked` what is not in it (a nested
-    repository ends with a slash), `hidden` what git was told not to look at although the file is there.
+    `changed` is what differs from the index, `untracked` what is not in it (a nested repository ends with a slash),
+    `hidden` what git was told not to look at although the file is there.
     """
 
-    tracked: frozenset[str]
     changed: frozenset[str]
     untracked: frozenset[str]
     hidden: frozenset[str]
@@ -34,22 +35,20 @@ class Listing:
 
 def list_files(git: Git, top: Path) -> Listing:
     """List the files of the worktree at `top`; ignored ones are not among them."""
-    rows = git.run("ls-files", "-z", "-v", "--cached", "--modified", "--others", "--exclude-standard").fields
-    groups: dict[str, set[str]] = {"tracked": set(), "changed": set(), "untracked": set(), "hidden": set()}
-    for tag, path in ((row[0], row[2:]) for row in rows):
-        groups[_group(tag)].add(path)
-    hidden = {path for path in groups["hidden"] if os.path.lexists(top / path)}
-    tracked = groups["tracked"] | groups["hidden"]
-    return Listing(frozenset(tracked), frozenset(groups["changed"]), frozenset(groups["untracked"]), frozenset(hidden))
+    rows = git.run("ls-files", "-z", "-v", "--cached", "--modified", "--others", "--exclude-standard").stdout
+    groups: dict[str, set[str]] = {"changed": set(), "untracked": set(), "hidden": set()}
+    for row in rows.split(b"\0"):
+        if row and row[:1] not in _AS_IT_WAS:
+            groups[_group(chr(row[0]))].add(os.fsdecode(row[2:]))
+    hidden = {path for path in groups["hidden"] if os.path.lexists(f"{top}/{path}")}
+    return Listing(frozenset(groups["changed"]), frozenset(groups["untracked"]), frozenset(hidden))
 
 
 def _group(tag: str) -> str:
     if tag == "?":
         return "untracked"
-    if tag in "CR":
-        return "changed"
     # A small letter is assume-unchanged, an S skip-worktree.
-    return "hidden" if tag.islower() or tag == "S" else "tracked"
+    return "hidden" if tag.islower() or tag == "S" else "changed"
 
 
 # Called with paths: returns those of them that are not to be staged, each with why.
@@ -78,9 +77,12 @@ def stage_all(
     GitError when the index itself cannot be written.
     """
     # What is where a link leads is not in this tree: of such a path git stages that it is gone.
-    here = _not_through_a_link(top, listing.changed | listing.untracked | staged)
+    found = listing.changed | listing.untracked
+    here = _not_through_a_link(top, found | staged)
     held_back = screen(here)
     _unstage(git, held_back.keys() & staged)
+    if found <= here and _stage(git, found - held_back.keys()):
+        return dict(sorted(held_back.items()))
     done = _add(git, [":/"], held_back)
     if done.status == 0 and not held_back:
         return {}
@@ -90,11 +92,22 @@ def stage_all(
         left = rest.changed | rest.untracked
         unexplained = {path for path in left - held_back.keys() if not _unstageable(top / path)}
         if unexplained or not left:
-            _require_writable_index(git, done)
+            _require_writable_index(git, _ADD, done)
             refused = _stage_in_pieces(git, _not_through_a_link(top, unexplained), held_back)
             rest = list_files(git, top)
     reasons = {**refused, **held_back}
     return {path: reasons.get(path, _UNSTAGED) for path in sorted(rest.changed | rest.untracked | held_back.keys())}
+
+
+def _stage(git: Git, paths: Collection[str]) -> bool:
+    """Stage exactly those paths, without a look at others; False where git refuses one, or has anything to say."""
+    if not paths:
+        return True
+    names = "".join(f"{path.removesuffix('/')}\0" for path in sorted(paths)).encode(errors="surrogateescape")
+    done = git.run(*_STAGE, stdin=names, accept=range(256))
+    if done.status != 0:
+        _require_writable_index(git, _STAGE, done)
+    return done.status == 0 and not done.stderr
 
 
 def _not_through_a_link(top: Path, paths: Collection[str]) -> set[str]:
@@ -121,11 +134,11 @@ def _add(git: Git, pathspecs: Iterable[str], held_back: Iterable[str]) -> Comple
     return git.run(*_ADD, stdin=names.encode(errors="surrogateescape"), accept=(0, 1, 128))
 
 
-def _require_writable_index(git: Git, done: Completed) -> None:
+def _require_writable_index(git: Git, arguments: Sequence[str], done: Completed) -> None:
     """Raise GitError, for what failed already, unless git can write the index; a lock has been waited for."""
     at_once = replace(git, limits=replace(git.limits, lock=0))
     if at_once.run("update-index", "--force-write-index", accept=range(256)).status != 0:
-        raise git.failure(_ADD, done)
+        raise git.failure(arguments, done)
 
 
 def _stage_in_pieces(git: Git, paths: Collection[str], held_back: Iterable[str]) -> dict[str, str]:

@@ -12,7 +12,10 @@ _HEADER = struct.Struct(">4sII")
 # Device, user and group are passed over.
 _ENTRY = {20: struct.Struct(">4I4x2I8xI20sH"), 32: struct.Struct(">4I4x2I8xI32sH")}
 _NAME_LENGTH, _EXTENDED, _ASSUME_VALID = 0x0FFF, 0x4000, 0x8000
-_SKIP_WORKTREE = 0x4000  # in the second flags
+_MORE_FLAGS = struct.Struct(">H")
+_SKIP_WORKTREE = 0x4000  # in more flags
+_NANO = 1_000_000_000
+GITLINK, LINK = 0o160000, 0o120000  # the modes of a submodule and of a symbolic link
 _READ = (2, 3)  # format versions; the fourth shortens names
 
 
@@ -21,11 +24,12 @@ class UnreadIndexError(ValueError):
 
 
 class Entry(NamedTuple):
-    """A path's state when git looked last. `times` are s and ns of the change, then of the modification; `hidden` says
-    that git was told not to look.
+    """A path's state when git looked last: the times of its change and modification in ns, inode and size as git keeps
+    them, the lower 32 bits. `hidden` says that git was told not to look.
     """
 
-    times: tuple[int, int, int, int]
+    changed: int
+    modified: int
     inode: int
     mode: int
     size: int
@@ -36,8 +40,8 @@ class Entry(NamedTuple):
 def read_index(file: Path, hash_size: int) -> dict[str, Entry]:
     """Return the entries of an index file by path, as Python's `os` functions take paths.
 
-    `hash_size` is an object id's length in bytes. Inode and size are as git keeps them, the lower 32 bits. Raises
-    UnreadIndexError for a form that is not read here: version 4, split, sparse or unknown; OSError.
+    `hash_size` is an object id's length in bytes. Raises UnreadIndexError for a form that is not read here: version 4,
+    split, sparse or unknown; OSError.
     """
     data = read_regular(file, _LONGEST)
     try:
@@ -52,22 +56,32 @@ def read_index(file: Path, hash_size: int) -> dict[str, Entry]:
 
 
 def _entries(data: bytes, count: int, hash_size: int) -> tuple[dict[str, Entry], int]:
-    layout = _ENTRY[hash_size]
+    unpack, size_of_fixed = _ENTRY[hash_size].unpack_from, _ENTRY[hash_size].size
     found: dict[str, Entry] = {}
     start = _HEADER.size
     for _ in range(count):
-        c_s, c_ns, m_s, m_ns, inode, mode, size, oid, flags = layout.unpack_from(data, start)
-        name = start + layout.size + (2 if flags & _EXTENDED else 0)
-        length = flags & _NAME_LENGTH
-        if length == _NAME_LENGTH:
-            length = data.find(b"\0", name) - name
-            if length < 0:
+        c_s, c_ns, m_s, m_ns, inode, mode, size, oid, flags = unpack(data, start)
+        name, more = start + size_of_fixed, 0
+        if flags & _EXTENDED:
+            (more,) = _MORE_FLAGS.unpack_from(data, name)
+            name += _MORE_FLAGS.size
+        end = name + (flags & _NAME_LENGTH)
+        if end - name == _NAME_LENGTH:
+            end = data.find(b"\0", name)
+            if end < 0:
                 raise UnreadIndexError("an index that ends too early")
-        hidden = bool(flags & _ASSUME_VALID) or bool(flags & _EXTENDED and data[name - 2] << 8 & _SKIP_WORKTREE)
-        path = data[name : name + length].decode("utf-8", "surrogateescape")
-        found[path] = Entry((c_s, c_ns, m_s, m_ns), inode, mode, size, oid, hidden)
+        path = data[name:end].decode("utf-8", "surrogateescape")
+        found[path] = Entry(
+            c_s * _NANO + c_ns,
+            m_s * _NANO + m_ns,
+            inode,
+            mode,
+            size,
+            oid,
+            flags & _ASSUME_VALID != 0 or more & _SKIP_WORKTREE != 0,
+        )
         # Padded with one to eight zeros to a multiple of eight.
-        start += (name - start + length + 8) & ~7
+        start += (end - start + 8) & ~7
     return found, start
 
 

@@ -53,12 +53,16 @@ def _carry(checkout: Checkout, commit: str, rung: Rung) -> str:
 def _bundle(checkout: Checkout, commit: str) -> str:
     store = _open_store(checkout, commit)
     # A bundle wants refs; they keep what is in it, too. What else stays here goes into it as well.
-    if commit not in checkout.ledger.local.values():
-        keep(checkout, "head", commit)
-    beyond = [f"^{oid}" for oid in sorted(checkout.ledger.held)]
+    keep(checkout, "head", commit)
+    ledger = checkout.ledger
+    commits = frozenset(ledger.local.values())
+    for earlier, bundled in ledger.bundles.items():
+        if commits <= bundled and earlier.exists():
+            return f"a copy of the work is in {earlier}"
     bundle = store.free_bundle()
-    checkout.shared.run("bundle", "create", "--quiet", str(bundle), *checkout.ledger.local, *beyond)
-    checkout.ledger.places.append(("bundle", str(bundle)))
+    checkout.shared.run("bundle", "create", "--quiet", str(bundle), *ledger.local, *(f"^{oid}" for oid in ledger.held))
+    ledger.bundles[bundle] = commits
+    ledger.places.append(("bundle", str(bundle)))
     return f"a copy of the work is in {bundle}"
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -228,11 +229,8 @@ def _taken(record: RunRecord, *, may_live: bool) -> str:
     where = f"{record.branch} is checked out in {record.path} by run {record.run_id}"
     if may_live:
         return f"{where}, process {record.pid} on {record.host}; wait for its end, or work on another issue"
-    return (
-        f"{where}, which has ended and kept it. See what it holds (git -C {record.path} status --ignored), take the "
-        f"files you need, then name its commits and remove it: git branch {record.branch}-kept $(git -C {record.path} "
-        f"rev-parse HEAD) && git worktree remove --force --force {record.path} && git branch -D {record.branch}"
-    )
+    release = shlex.join(["nightkeep", "worktrees", "release", str(record.path)])
+    return f"{where}, which has ended and kept it; see what it holds, and release it: {release}"
 
 
 def _places(here: Git) -> tuple[Path, Path]:

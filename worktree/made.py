@@ -68,6 +68,11 @@ def foreign_entries(admin: Path) -> list[str]:
     return [name for name in names if not _GITS_OWN.fullmatch(name) and not _is_ref(admin / name)]
 
 
+def operation_entries(admin: Path) -> list[str]:
+    """Return the names in a worktree's git directory that say how far an unfinished operation had come."""
+    return [name for name in ("rebase-merge", "rebase-apply", "sequencer") if (admin / name).exists()]
+
+
 def _is_ref(file: Path) -> bool:
     return bool(_REF.fullmatch(file.name)) and _commit_in(file) is not None
 

@@ -98,7 +98,8 @@ def _push_branch(checkout: Checkout) -> None:
 def _push(checkout: Checkout, commit: str) -> GitError | None:
     """Push the Issue branch, or a marker that is on no branch here; return the refusal, if it is one."""
     try:
-        checkout.push("failure marker", RefUpdate(checkout.branch_ref, commit))
+        # Whoever found the commit has just looked.
+        checkout.push("failure marker", RefUpdate(checkout.branch_ref, commit), checkout.ledger.refs_seen)
     except GitError as refused:
         return refused
     return None

@@ -5,20 +5,33 @@ import stat
 from pathlib import Path
 
 _LIMIT = 1 << 20
+_PIECE = 1 << 16
 
 
-def read_regular(path: Path, limit: int = _LIMIT) -> bytes:
+def read_regular(path: Path | str, limit: int = _LIMIT) -> bytes:
     """Return what is in the file, its last `limit` bytes when there is more.
 
     Follows no link and waits for nobody: raises OSError for a fifo, a device, a directory or a link.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{path} is no regular file")
-        file.seek(max(0, status.st_size - limit))
-        return file.read(limit)
+        if status.st_size > limit:
+            os.lseek(descriptor, status.st_size - limit, os.SEEK_SET)
+        return _read(descriptor, min(status.st_size + 1, limit), limit)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, expected: int, limit: int) -> bytes:
+    # A file object would be felt with many small files.
+    pieces, left = [], limit
+    while left > 0 and (piece := os.read(descriptor, min(left, max(expected, _PIECE)))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
 
 
 def read_words(path: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """Going on with a run whose runner is gone."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,9 @@ from worktree.launch import Launch, checkout_noted_in
 from worktree.processes import at_work_in, stop_carrying
 from worktree.reading import read_words
 from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, host_name, read_records
-from worktree.remote import Fence, Origin
+from worktree.remote import Fence, Origin, Remote
+
+_RESCUE = "refs/nightkeep/rescue/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,43 @@ def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | N
     try:
         record, before, made = _read(directory)
         _require_quiet(record)
-        return _reopen(launch, directory, record, before, made, origin, fence)
+        checkout = _reopen(launch, directory, record, before, made, origin, fence)
+        checkout.ledger.held.update((record.pinned, record.pinned_base))
+        return with_what_is_held(checkout, launch, read_held(checkout.remote, run_id))
     except BaseException:
         directory.release()
         raise
+
+
+def reopen(launch: Launch, run_id: str, origin: Origin | None, there: Mapping[str, str] | None) -> Checkout:
+    """Become the owner of a retained worktree, to release it.
+
+    `there` are the refs that origin is seen to hold, see `read_held`; None asks it. Nothing else counts as being there,
+    for what the run started from can be gone by now. Raises DeferredError, with nothing done, when somebody else owns
+    it or it was not retained; WorktreeError or OSError.
+    """
+    directory = RecordDirectory(launch.common, run_id)
+    if not directory.own():
+        raise DeferredError(f"run {run_id} is owned by somebody else by now")
+    try:
+        record, before, made = _read(directory)
+        _require_retained(directory, run_id)
+        _require_nobody(record)
+        checkout = replace(_reopen(launch, directory, record, before, made, origin, None), released=True)
+        return with_what_is_held(checkout, launch, read_held(checkout.remote, run_id) if there is None else there)
+    except BaseException:
+        directory.release()
+        raise
+
+
+def look_into(launch: Launch, run_id: str, origin: Origin | None) -> Checkout:
+    """Return a worktree as `reopen` does, to look at it only: it is not owned, and nothing of it is moved."""
+    directory = RecordDirectory(launch.common, run_id)
+    record, before, made = _read(directory)
+    checkout = _checkout(launch, directory, record, before, made, origin, None, _admin_of(launch.common, record))
+    aside = aside_of(record.path)
+    is_aside = checkout.has_admin and not checkout.is_in_place() and aside.is_dir() and not aside.is_symlink()
+    return replace(checkout, has_tree=True).moved_to(aside) if is_aside else checkout
 
 
 def _read(directory: RecordDirectory) -> tuple[RunRecord, Before, Made | None]:
@@ -65,14 +100,23 @@ def _read(directory: RecordDirectory) -> tuple[RunRecord, Before, Made | None]:
         raise WorktreeError(f"the record {directory.path} cannot be read, so nothing is touched: {error}") from error
 
 
+def _require_retained(directory: RecordDirectory, run_id: str) -> None:
+    if directory.retained() is None:
+        raise DeferredError(f"run {run_id} has not ended; finish it first: nightkeep recover")
+
+
 def _require_quiet(record: RunRecord) -> None:
     left = stop_carrying(f"NIGHTKEEP_RUN={record.run_id}")
     if left:
         raise DeferredError(f"processes of run {record.run_id} cannot be stopped: {', '.join(left)}")
+    _require_nobody(record)
+
+
+def _require_nobody(record: RunRecord) -> None:
     for place in (record.path, aside_of(record.path)):
         at_work = at_work_in(place, record.started) if os.path.lexists(place) else []
         if at_work:
-            raise DeferredError(f"somebody is at work in {place}: {', '.join(at_work)}; close it, then recover again")
+            raise DeferredError(f"somebody is at work in {place}: {', '.join(at_work)}; close it, then try again")
 
 
 def _reopen(
@@ -87,11 +131,23 @@ def _reopen(
     admin = _admin_of(launch.common, record)
     if admin is not None:
         _put_back(record, directory)
+    return _checkout(launch, directory, record, before, made, origin, fence, admin)
+
+
+def _checkout(
+    launch: Launch,
+    directory: RecordDirectory,
+    record: RunRecord,
+    before: Before,
+    made: Made | None,
+    origin: Origin | None,
+    fence: Fence | None,
+    admin: Path | None,
+) -> Checkout:
     # Without the note on the worktree no session has begun, so nothing in it was made by one.
     whole = admin is not None and made is not None and not directory.is_clearing()
     there = whole and record.path.is_dir() and not record.path.is_symlink()
-    remote = launch.remote(origin)
-    checkout = Checkout(
+    return Checkout(
         record=record,
         path=record.path,
         top=launch.top,
@@ -101,18 +157,17 @@ def _reopen(
         acquired=made.acquired if made else int(record.started.timestamp() * 1e9),
         git=_git(launch, admin, record, there=there),
         shared=launch.git,
-        remote=remote,
+        remote=launch.remote(origin),
         refs=before.refs,
         runs=frozenset(before.runs),
         stashes=frozenset(before.stashes),
         configuration=before.filters,
         included=Included(made.included if made else (), ()),
         fence=fence,
-        ledger=Ledger(held={record.pinned, record.pinned_base}),
+        ledger=Ledger(),
         has_tree=there,
         has_admin=admin is not None,
     )
-    return _with_what_is_held(checkout, launch)
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -157,13 +212,18 @@ def _git(launch: Launch, admin: Path | None, record: RunRecord, *, there: bool) 
     return replace(launch.git, directory=record.path, selectors=selectors(admin, record.path), settings=settings)
 
 
-def _with_what_is_held(checkout: Checkout, launch: Launch) -> Checkout:
+def read_held(remote: Remote, run_id: str) -> dict[str, str]:
+    """Return the refs of origin that can hold what a run made. Raises GitError."""
+    return remote.read("refs/heads/*", "refs/tags/*", f"{_RESCUE}{run_id}/*", checkpoint_ref(run_id))
+
+
+def with_what_is_held(checkout: Checkout, launch: Launch, there: Mapping[str, str]) -> Checkout:
     """Enter in the ledger what origin holds now, and the rescue refs that are here."""
     ledger, record = checkout.ledger, checkout.record
-    rescue = f"refs/nightkeep/rescue/{record.run_id}/"
+    rescue = f"{_RESCUE}{record.run_id}/"
     checkpoint = checkpoint_ref(record.run_id)
-    there = checkout.remote.read("refs/heads/*", "refs/tags/*", f"{rescue}*", checkpoint)
-    ledger.checkpoint, ledger.checkpoint_sent = launch.refs.get(checkpoint), there.pop(checkpoint, None)
+    ledger.checkpoint, ledger.checkpoint_sent = launch.refs.get(checkpoint), there.get(checkpoint)
+    there = {ref: oid for ref, oid in there.items() if ref != checkpoint}
     ledger.held |= checkout.of_those_here(there.values())
     ledger.refs |= {ref: oid for ref, oid in there.items() if ref.startswith(rescue)}
     if there.get(checkout.branch_ref, record.pinned) != record.pinned:

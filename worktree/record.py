@@ -20,6 +20,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,7 +31,9 @@ from worktree.reading import read_regular, read_words
 
 _LONGEST = 1 << 26  # bytes
 _RECORD, _BEFORE, _CHECKOUT, _LOCK = "record.json", "before.json", "checkout.json", "owner.lock"
-_RETAINED, _CLEARING = "retained.json", "clearing"
+_RETAINED, _RETAINING, _CLEARING = "retained.json", "retained.json.new", "clearing"
+# The record first: without it nobody takes what is left for a run.
+_OURS = (_RECORD, _CHECKOUT, _CLEARING, _RETAINING, _RETAINED, _BEFORE, _LOCK)
 _UNFINISHED = ".new-"
 
 
@@ -93,6 +96,14 @@ class Retained(_Document):
     places: tuple[tuple[str, str], ...]
 
 
+class Owner(StrEnum):
+    """Whether the runner of a run is still there; UNKNOWN for another host's, and whenever nobody can tell."""
+
+    ALIVE = "alive"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
 class RecordDirectory:
     """The private directory of one run, and the lock of the runner that owns it."""
 
@@ -121,10 +132,12 @@ class RecordDirectory:
         _write(self.path / _CHECKOUT, made)
 
     def retain(self, retained: Retained) -> None:
-        """Put down that the run has ended, and why its worktree is still there."""
-        for name in (_RETAINED, _CLEARING):
-            (self.path / name).unlink(missing_ok=True)
-        _write(self.path / _RETAINED, retained)
+        """Put down that the run has ended, and why its worktree is still there; at no moment is nothing put down."""
+        unfinished = self.path / _RETAINING
+        unfinished.unlink(missing_ok=True)
+        _write(unfinished, retained)
+        unfinished.replace(self.path / _RETAINED)
+        (self.path / _CLEARING).unlink(missing_ok=True)
 
     def retained(self) -> Retained | None:
         """Return why the worktree was retained; None for a run that has not ended, or did not end well."""
@@ -151,15 +164,21 @@ class RecordDirectory:
 
     def own(self) -> bool:
         """Become the owner of a run whose runner is gone; False when it lives, or when that cannot be told."""
+        return self.own_unless_alive() is Owner.GONE
+
+    def own_unless_alive(self) -> Owner:
+        """Become the owner of a run where that is seen to be GONE."""
         try:
             self._lock = _locked(self.path / _LOCK, flags=0)
             status = os.fstat(self._lock)
             is_its_own = _read(self.path / _RECORD, RunRecord).lock == (status.st_dev, status.st_ino)
+        except BlockingIOError:
+            return Owner.ALIVE
         except (OSError, ValueError):
             is_its_own = False
         if not is_its_own:
             self.release()
-        return is_its_own
+        return Owner.GONE if is_its_own else Owner.UNKNOWN
 
     def read(self) -> tuple[RunRecord, Before, Made | None]:
         """Return what was put down. Raises OSError or ValueError."""
@@ -175,11 +194,9 @@ class RecordDirectory:
         """Remove the record if there is one; False when the directory holds anything else, which is left alone."""
         if not self.path.exists():
             return True
-        # The record first: without it nobody takes what is left for a run.
-        ours = [_RECORD, _CHECKOUT, _CLEARING, _RETAINED, _BEFORE, _LOCK]
-        if {entry.name for entry in self.path.iterdir()} - set(ours):
+        if {entry.name for entry in self.path.iterdir()} - set(_OURS):
             return False
-        for name in ours:
+        for name in _OURS:
             (self.path / name).unlink(missing_ok=True)
         self.path.rmdir()
         self.release()
@@ -267,17 +284,17 @@ def sweep_records(common: Path) -> None:
     """Take away the records that stand for nothing any more.
 
     That is those that a killed runner had not finished, so that nothing was made for them; and those of retained
-    worktrees that somebody has removed since.
+    worktrees that somebody has removed since. Not one whose release was begun: it is to be finished.
     """
     for record in read_records(common):
         directory = RecordDirectory(common, record.run_id)
-        places = (record.path, aside_of(record.path))
-        if directory.retained() and not any(os.path.lexists(place) for place in places) and directory.own():
+        is_over = directory.retained() and not directory.is_clearing() and place_of(record) is None
+        if is_over and directory.own():
             directory.remove()
             directory.release()
     for left in (common / "nightkeep" / "runs").glob("[!.]*"):
         if not (left / _RECORD).exists():
-            _drop(left, (_CHECKOUT, _CLEARING, _RETAINED, _BEFORE, _LOCK))
+            _drop(left, _OURS)
     for unfinished in (common / "nightkeep" / "runs").glob(f"{_UNFINISHED}*"):
         _drop(unfinished, (_BEFORE, _RECORD, _LOCK))
 
@@ -299,22 +316,38 @@ def aside_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.removing")
 
 
+def place_of(record: RunRecord) -> Path | None:
+    """Return where something stands under the name of a worktree, or under that of one aside; None where nothing is."""
+    places = (record.path, aside_of(record.path))
+    return next((place for place in places if os.path.lexists(place)), None)
+
+
 def owner_may_live(common: Path, record: RunRecord) -> bool:
     """Whether the runner of a run may still be at work. Another host's always may, and so may one in doubt."""
+    return owner_of(common, record) is not Owner.GONE
+
+
+def owner_of(common: Path, record: RunRecord) -> Owner:
+    """Return whether the runner of a run is still there."""
     if record.host != host_name():
-        return True
+        return Owner.UNKNOWN
     directory = RecordDirectory(common, record.run_id)
-    owned = directory.own()
+    owner = directory.own_unless_alive()
     directory.release()
-    return not owned
+    return owner
+
+
+def recorded_runs(common: Path) -> list[str]:
+    """Return the ids of this clone's runs, those whose records cannot be read among them."""
+    return sorted(file.parent.name for file in (common / "nightkeep" / "runs").glob(f"[!.]*/{_RECORD}"))
 
 
 def read_records(common: Path) -> list[RunRecord]:
     """Return the records of this clone's runs that can be read."""
     found = []
-    for file in sorted((common / "nightkeep" / "runs").glob(f"[!.]*/{_RECORD}")):
+    for run_id in recorded_runs(common):
         with contextlib.suppress(OSError, ValueError):
-            found.append(_read(file, RunRecord))
+            found.append(_read(RecordDirectory(common, run_id).path / _RECORD, RunRecord))
     return found
 
 

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from worktree.checkout import Checkout
 from worktree.errors import PrivateWorkError
+from worktree.files import private_index
 from worktree.made import named_commits, stashed, tips
 from worktree.record import read_records
 from worktree.remote import ABSENT, RefUpdate
 from worktree.screening import explained, screen_commits, shown
-from worktree.snapshot import commit_tree, take_snapshot
+from worktree.snapshot import commit_tree, index_tree, take_snapshot
 from worktree.state import State
 
 _MOST_NAMED = 5
@@ -31,6 +32,17 @@ def keep_snapshot(checkout: Checkout, state: State) -> str:
     checkout.ledger.snapshots[ref] = snapshot
     name_left(checkout, snapshot.left)
     return ref
+
+
+def keep_index(checkout: Checkout, state: State) -> None:
+    """Give what is in the index of a worktree whose files are gone a local rescue ref, unless HEAD has the same."""
+    if not (checkout.has_admin and state.head and (checkout.admin / "index").exists()):
+        return
+    with private_index(checkout.git, checkout.admin, checkout.directory.path) as private:
+        tree = index_tree(private, private.run("diff", "--name-only", "--diff-filter=U", "-z", "--cached").fields)
+    if tree != checkout.shared.run("rev-parse", "--verify", f"{state.head}^{{tree}}").text:
+        subject = f"nightkeep: snapshot of {checkout.record.branch}\n\nOf its index alone: its files were gone.\n"
+        keep(checkout, "snapshot", commit_tree(checkout.shared, tree, [state.head], subject))
 
 
 def name_left(checkout: Checkout, left: Mapping[str, str]) -> None:
@@ -55,8 +67,11 @@ def drop_needless(checkout: Checkout, state: State, ref: str) -> bool:
 
 
 def keep(checkout: Checkout, name: str, commit: str) -> str:
-    """Give `commit` a local rescue ref of that name, numbered from the second on; return the ref."""
+    """Give `commit` a local rescue ref of that name, numbered from the second on, unless it has one; return the ref."""
     ledger = checkout.ledger
+    for ref, kept in ledger.local.items():
+        if kept == commit:
+            return ref
     stem = f"refs/nightkeep/rescue/{checkout.record.run_id}/{name}"
     taken = {ref for ref in (*ledger.local, *ledger.refs) if ref == stem or ref.startswith(f"{stem}-")}
     ref = stem if not taken else f"{stem}-{len(taken) + 1}"
@@ -130,13 +145,15 @@ def harden(checkout: Checkout, state: State) -> None:
 
 
 def _keep_rest(checkout: Checkout, state: State) -> None:
-    named = named_commits(checkout, state) - checkout.ledger.held
-    if not named:
+    held = {*checkout.ledger.held, *checkout.ledger.local.values()}
+    named = named_commits(checkout, state) - held
+    rest = tips(checkout.shared, named, held) if named else []
+    if not rest:
         return
     now = checkout.refs_now()
     # A ref that moved meanwhile may have been moved by the agent, and moves on with the next fetch or its owner.
     theirs = {oid for ref, oid in checkout.refs.items() if now.get(ref) == oid and ref != checkout.branch_ref}
-    rest = tips(checkout.shared, named, {*theirs, *checkout.ledger.held, *checkout.ledger.local.values()})
+    rest = tips(checkout.shared, rest, held | theirs)
     if rest:
         keep(checkout, "made", _join(checkout, rest))
 

@@ -64,9 +64,11 @@ class Scanner:
         """
         readings = _readings(data)
         clues: list[Sequence[int]] = [self._clues.Match(reading) or () for reading in readings]
+        name = os.fsencode(path)
+        if not any(clues) and not any(rule.is_for(name) for rule in self._always):
+            return None
         if any(clue < self._known for found in clues for clue in found):
             return KNOWN
-        name = os.fsencode(path)
         earlier = _readings(before)
         for reading, found in zip(readings, clues, strict=True):
             rules = dict.fromkeys(rule for clue in found for rule in self._rules[clue - self._known])
@@ -133,9 +135,13 @@ class _Rule:
             allowlists=(everywhere, *map(_Allowlist.of, entry.get("allowlists", ()))),
         )
 
+    def is_for(self, name: bytes) -> bool:
+        """Whether the rule has anything to say of a file of that name."""
+        return self.path is None or (name != b"" and _search(self.path, name))
+
     def finds(self, data: bytes, name: bytes, earlier: Sequence[bytes], late: Callable[[], bool]) -> bool:
         """Whether a secret is in `data`; once it is late the answer means nothing."""
-        if self.path is not None and not _search(self.path, name):
+        if not self.is_for(name):
             return False
         if self.pattern is None:
             return True

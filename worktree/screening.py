@@ -105,10 +105,11 @@ def _deadline(git: Git, limit: float) -> Callable[[], bool]:
 def _rule_for_file(
     scanner: Scanner, top: Path, path: str, limit: int, late: Callable[[], bool], old: bytes | None = None
 ) -> str | None:
+    place = f"{top}/{path}"
     if late():
-        return NOT_IN_TIME if os.path.lexists(top / path) else None
+        return NOT_IN_TIME if os.path.lexists(place) else None
     try:
-        content = _content(top / path, limit)
+        content = _content(place, limit)
     except OSError:
         return None
     if content is None:
@@ -118,11 +119,11 @@ def _rule_for_file(
     return by_name or scanner.rule_for(content, path, old or b"", late)
 
 
-def _content(path: Path, limit: int) -> bytes | None:
+def _content(path: str, limit: int) -> bytes | None:
     """Return what git would store for `path`; None for a file over the limit."""
-    status = path.lstat()
+    status = os.lstat(path)
     if stat.S_ISLNK(status.st_mode):
-        return os.fsencode(path.readlink())
+        return os.fsencode(Path(path).readlink())
     if stat.S_ISDIR(status.st_mode):
         return b""  # a repository inside the tree: git stores the id of a commit
     return None if status.st_size > limit else read_regular(path, status.st_size + 1)

@@ -1,6 +1,6 @@
 """A snapshot: everything in a worktree as one commit, made without touching anything."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -43,16 +43,16 @@ def take_snapshot(
     snapshot `after` which it comes. Works while the index is locked; moves no ref. What `screen` holds back is not in
     it.
     """
-    index_tree = index_commit = None
+    staged_tree = index_commit = None
     if state.index_only or state.operation:
         with private_index(git, admin, scratch) as private:
-            index_tree = _index_tree(private, state)
-            index_commit = commit_tree(private, index_tree, [state.head] if state.head else [], INDEX_SUBJECT)
+            staged_tree = index_tree(private, state.unmerged)
+            index_commit = commit_tree(private, staged_tree, [state.head] if state.head else [], INDEX_SUBJECT)
     with private_index(git, admin, scratch) as private:
         tree, left = write_complete_tree(private, top, screen, state.staged)
     parents = list(dict.fromkeys(oid for oid in (state.head, index_commit, *state.other_heads, after) if oid))
     commit = commit_tree(git, tree, parents, _message(subject, state, _marked(git, state), trailers))
-    return Snapshot(commit, tree, index_tree, left)
+    return Snapshot(commit, tree, staged_tree, left)
 
 
 def commit_tree(git: Git, tree: str, parents: list[str], message: str) -> str:
@@ -64,10 +64,11 @@ def commit_tree(git: Git, tree: str, parents: list[str], message: str) -> str:
     return made.text
 
 
-def _index_tree(private: Git, state: State) -> str:
-    if state.unmerged:
+def index_tree(private: Git, unmerged: Collection[str]) -> str:
+    """Write the tree of an index, which is changed for that: without the paths with conflicts; return its id."""
+    if unmerged:
         # An index with conflicts has no tree. Their sides are in commits; what is staged beside them may be nowhere.
-        names = "\0".join(state.unmerged).encode(errors="surrogateescape")
+        names = "\0".join(unmerged).encode(errors="surrogateescape")
         private.run("update-index", "--force-remove", "-z", "--stdin", stdin=names)
     return private.run("write-tree").text
 

@@ -1,6 +1,6 @@
 """What git says about a worktree: HEAD, the index, and an operation that was left unfinished."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -89,6 +89,11 @@ def state_of(status: Status, admin: Path) -> State:
 
 def state_without_files(git: Git, admin: Path) -> State:
     """Return the state of a worktree whose files are gone: HEAD, and what an unfinished operation brought in."""
+    return replace(state_at_head(git, admin), operation=None)
+
+
+def state_at_head(git: Git, admin: Path) -> State:
+    """Return the state of a worktree whose index has what HEAD has."""
     words = read_words(admin / "HEAD")
     branch = words[1].removeprefix("refs/heads/") if words[:1] == ["ref:"] else None
     found = git.run("rev-parse", "--verify", "--quiet", "HEAD", accept=(0, 1))
@@ -96,7 +101,7 @@ def state_without_files(git: Git, admin: Path) -> State:
         head=found.text or None,
         branch=branch,
         home=_rebased_branch(admin) or branch,
-        operation=None,
+        operation=_operation(admin),
         unmerged=(),
         staged=frozenset(),
         index_only=False,

@@ -4,7 +4,7 @@
     manifest.json   what is here, and why
     tree/           what was left of the worktree, as it was
     modules/        the object stores of its submodules
-    admin/          what somebody had put into git's own directory of it
+    admin/          what somebody had put into git's own directory of it, and how far an operation there had come
     work.bundle     commits that origin refused; work-2.bundle and so on, when that came about again
 """
 

@@ -31,7 +31,7 @@ from worktree.merging import (
     workflow_texts,
 )
 from worktree.preservation import preserve
-from worktree.reclaim import reclaim
+from worktree.reclaim import reclaim, reopen
 from worktree.record import Retained, aside_of
 from worktree.remote import Fence, Origin
 from worktree.rescue import keep_snapshot, made_elsewhere, publish
@@ -121,6 +121,19 @@ class Worktree:
         it or is at work in it; GitError when origin does not answer.
         """
         return cls(reclaim(launch, run_id, origin, fence), launch.directory)
+
+    @classmethod
+    def reopen(
+        cls, launch: Launch, run_id: str, *, origin: Origin | None = None, there: Mapping[str, str] | None = None
+    ) -> Self:
+        """Take over a worktree that was retained, because a person lets it go: leaving the block releases it.
+
+        Then it goes, whatever is unfinished in it: nothing is pushed, and what origin is not seen to hold stays in the
+        rescue store and in rescue refs here. `there` are the refs that origin holds, see `read_held`; None asks it.
+        Raises DeferredError, with nothing done, when somebody else owns it or it was not retained; GitError when origin
+        does not answer. `ending` says whether it is gone.
+        """
+        return cls(reopen(launch, run_id, origin, there), launch.directory)
 
     @property
     def path(self) -> Path:
@@ -312,7 +325,8 @@ class Worktree:
         checkout = self._completing()
         cleaned = Cleaned(self._retained, read_head(checkout)) if self._retained else clean_up(checkout)
         ledger = checkout.ledger
-        elsewhere = _made_elsewhere(checkout)
+        # What is new in the clone since the run began was told at its end; by now most of it is a person's.
+        elsewhere = [] if checkout.released else _made_elsewhere(checkout)
         places = [*ledger.places, *checkout.local_places(), *elsewhere]
         if ledger.reconfigured:
             keys = ", ".join(ledger.reconfigured)
@@ -335,10 +349,14 @@ class Worktree:
 
 
 def _put_down(checkout: Checkout, why: str, places: list[tuple[str, str]]) -> None:
-    """Say in the record that the run has ended and why its worktree is there, for whoever comes by later."""
+    """Say in the record that the run has ended and why its worktree is there, for whoever comes by later.
+
+    Where that is said already it stays, whatever keeps a person from releasing it.
+    """
     moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     with suppress(OSError, ValueError):  # then it is looked at once more
-        checkout.directory.retain(Retained(why=why, moment=moment, places=tuple(places)))
+        said = checkout.directory.retained() or Retained(why=why, moment=moment, places=tuple(places))
+        checkout.directory.retain(said)
 
 
 def _place(checkout: Checkout) -> Path:

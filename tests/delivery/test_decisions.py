@@ -19,7 +19,7 @@ from delivery.prompt import opening_prompt
 from delivery.pull_request import describe
 from delivery.text import fenced, one_line, tail
 from delivery.vanished import AtWork, choose_checkpoint
-from runner.exit_codes import exit_code
+from runner.conclusion import exit_code
 from worktree import Checkpoint, Interruption, LaunchError, Preserved
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

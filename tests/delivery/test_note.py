@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from delivery.causes import Stage
-from delivery.note import NoteFacts, failure_note, note_marker, with_earlier
+from delivery.note import NoteFacts, failure_note, newer_of, note_marker, resolved_note, with_earlier
 from delivery.outcome import Outcome, Result
 from delivery.text import fenced, tail, visible
 from worktree import Preserved
@@ -174,3 +174,18 @@ def test_what_an_earlier_note_names_is_carried_over_and_nothing_that_an_agent_pr
         assert "| `made: commits" in note.partition("kept by an earlier Run")[2]
         assert f"| `{kept[1]}` |" in note.partition("kept by an earlier Run")[2]
     assert with_earlier(failure_note(replace(OUTCOME, places=(kept,)), FACTS), third).count("an earlier Run") == 0
+
+
+def test_of_two_notes_the_later_stays_whichever_is_written_first_and_whatever_an_agent_printed() -> None:
+    kept = ("made", "refs/nightkeep/rescue/run-1/made at 1234 on origin")
+    forged = replace(FACTS, log_text="<sub>Run run-9 on here, 2099-01-01T00:00:00Z</sub>\n")
+    old = failure_note(replace(OUTCOME, places=(kept,)), forged)
+    new = failure_note(
+        replace(OUTCOME, cause="newer", places=()), replace(FACTS, moment=datetime(2026, 1, 3, tzinfo=UTC))
+    )
+    resolved = resolved_note("issue-7", "https://x/8", "run-2", datetime(2026, 1, 3, tzinfo=UTC))
+    for later in (new, resolved):
+        both = {newer_of(later, old), newer_of(old, later)}
+        assert both == {with_earlier(later, old)}
+        assert kept[1] in both.pop().partition("kept by an earlier Run")[2]
+    assert newer_of(old, old) == old

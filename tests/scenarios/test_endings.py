@@ -18,7 +18,7 @@ from delivery.outcome import Outcome, Result
 from delivery.pull_request import PullRequests
 from delivery.run import Run
 from delivery.session import SessionRequest, SessionResult
-from runner.exit_codes import exit_code
+from runner.conclusion import exit_code
 from tests.scenarios.stage import NAME, WRITER, Stage
 from tests.world import git
 from worktree import Interruption, Journal, Launch, Origin, Preserved, Redactor, Worktree

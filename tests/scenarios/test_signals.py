@@ -422,3 +422,14 @@ def test_killed_runner(stage: Stage) -> None:
     (worktree,) = stage.worktrees()
     assert {"half.txt", "rest.txt"} <= {path.name for path in worktree.iterdir()}
     assert git(worktree, "log", "-1", "--format=%s") == "half"
+
+
+def test_after_the_end_was_told(stage: Stage) -> None:
+    """The status is what was said, whatever comes while the process goes."""
+    with running(stage, "echo made > made.txt") as run:
+        assert run.process.stdout is not None
+        first = run.process.stdout.readline()
+        while run.process.poll() is None:
+            run.send(HUP, TERM, INT)
+        assert (first, run.process.returncode) == ("{\n", 0)
+        run.process.stdout.read()

@@ -13,10 +13,16 @@ IMPATIENT = Limits(lock=0.3, command=30, push=30, stop=1)
 Contents = dict[str, tuple[int, bytes]]
 
 
-def create(world: World, interruption: Interruption | None = None, *, limits: Limits = IMPATIENT) -> Worktree:
+def create(
+    world: World,
+    interruption: Interruption | None = None,
+    *,
+    limits: Limits = IMPATIENT,
+    branch: str = "issue-7",
+) -> Worktree:
     latch = interruption or Interruption()
     launch = Launch.open(world.launch, interruption=latch, limits=limits)
-    return Worktree.create(launch, branch="issue-7", base="main", interruption=latch)
+    return Worktree.create(launch, branch=branch, base="main", interruption=latch)
 
 
 def resume(world: World, branch: str = "issue-7") -> Worktree:

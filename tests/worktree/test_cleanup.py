@@ -1,6 +1,8 @@
 """A worktree is taken away: what is proven to be elsewhere goes, the rest is kept in the rescue store and named."""
 
+import hashlib
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -126,6 +128,42 @@ def _same_size_and_time(wt: Worktree) -> None:
     time.sleep(1.1)  # git compares the time of the change in whole seconds
     file.write_text("z\n")
     os.utime(file, (old, old))
+
+
+def _same_in_every_way(wt: Worktree) -> None:
+    """An edit of the same size in the same moment in which git looked."""
+    old = (wt.path / "a.txt").stat()
+    (wt.path / "a.txt").write_text("z\n")
+    _give_index_the_times(wt, old, (wt.path / "a.txt").stat())
+
+
+def _give_index_the_times(wt: Worktree, old: os.stat_result, new: os.stat_result) -> None:
+    index = admin_of(wt) / "index"
+    content = index.read_bytes()[:-20].replace(_first_fields(old), _first_fields(new))
+    assert _first_fields(new) in content
+    index.write_bytes(content + hashlib.sha1(content, usedforsecurity=False).digest())
+    os.utime(index, ns=(new.st_mtime_ns, new.st_mtime_ns))
+
+
+def _first_fields(status: os.stat_result) -> bytes:
+    """Return what an index entry begins with."""
+    times = (*divmod(status.st_ctime_ns, 10**9), *divmod(status.st_mtime_ns, 10**9))
+    return struct.pack(">6I", *times, status.st_dev & 0xFFFFFFFF, status.st_ino & 0xFFFFFFFF)
+
+
+def _link_with_the_times_of_another(wt: Worktree) -> None:
+    (wt.path / "a.txt").unlink()
+    (wt.path / "a.txt").symlink_to("one")
+    commit(wt.path, "link")
+    old = (wt.path / "a.txt").lstat()
+    (wt.path / "a.txt").unlink()
+    (wt.path / "a.txt").symlink_to("two")
+    _give_index_the_times(wt, old, (wt.path / "a.txt").lstat())
+
+
+def _to_be_added(wt: Worktree) -> None:
+    (wt.path / "empty.txt").touch()
+    git(wt.path, "add", "--intent-to-add", "empty.txt")
 
 
 def _executable(wt: Worktree) -> None:
@@ -300,6 +338,9 @@ _UNLISTED = "git does not list it, or it appeared or changed at the last moment"
         (_assume_unchanged, "a.txt", _CHANGED),
         (_skip_worktree, "a.txt", _CHANGED),
         (_same_size_and_time, "a.txt", _CHANGED),
+        (_same_in_every_way, "a.txt", _CHANGED),
+        (_link_with_the_times_of_another, "a.txt", _CHANGED),
+        (_to_be_added, "empty.txt", _CHANGED),
         (_executable, "a.txt", _CHANGED),
         (_fifo, "pipe", _UNLISTED),
         (_fifo_deep, "deep", _UNLISTED),
@@ -490,6 +531,36 @@ def test_what_makes_a_directory_a_cache_may_be_listed_before_it(world_in_memory:
     assert not store_of(world, wt).exists()
 
 
+def test_what_git_has_an_older_version_of_is_no_cache(world: World) -> None:
+    (world.launch / ".gitignore").unlink()
+    (world.launch / "__pycache__").mkdir()
+    for name in ("a", "b"):
+        (world.launch / "__pycache__" / f"{name}.pyc").write_text(name)
+    commit(world.launch, "bytecode")
+    git(world.launch, "push", "-q", "origin", "main")
+    with create(world) as wt:
+        (wt.path / "__pycache__" / "a.pyc").write_text("edited")
+    assert gone(wt, world)
+    assert contents(stored(world, wt)).keys() == {"__pycache__", "__pycache__/a.pyc"}
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_directory_of_any_depth_is_taken_apart_or_kept(world: World, *, tracked: bool) -> None:
+    with create(world) as wt:
+        deep = wt.path
+        for _ in range(600):
+            deep /= "d"
+            deep.mkdir()
+        (deep / "f.txt").write_text("f\n")
+        if tracked:
+            commit(wt.path, "deep")
+            wt.push()
+    assert gone(wt, world)
+    assert store_of(world, wt).exists() is not tracked
+    if not tracked:
+        assert (stored(world, wt) / deep.relative_to(wt.path) / "f.txt").read_text() == "f\n"
+
+
 def test_what_was_copied_in_goes_and_what_was_changed_of_it_stays(world: World) -> None:
     (world.launch / ".worktreeinclude").write_text("scratch/\n")
     (world.launch / "scratch" / "deep").mkdir(parents=True)
@@ -627,7 +698,7 @@ def test_a_file_that_appears_during_the_removal_survives_it(world: World) -> Non
     assert gone(wt, world)
     assert (stored(world, wt) / "many" / "late.txt").read_text() == "late"
     assert contents(stored(world, wt)).keys() == {"many", "many/late.txt"}
-    assert reasons(world, wt) == {"many": _UNLISTED}
+    assert reasons(world, wt) == {"many": "untracked"}
 
 
 # Git turns a file's stored text back into its own by this, which is asked for after everything was looked at.
@@ -659,7 +730,7 @@ def test_what_changes_between_the_proof_and_the_removal_survives(world: World, t
         "b.txt": "b again\n",
         "shout.txt": "loud\nmore\n",
     }
-    assert reasons(world, wt)["late.txt"] == _UNLISTED
+    assert reasons(world, wt)["late.txt"] == "untracked"
 
 
 @pytest.mark.parametrize("what", ["directory", "file", "link"])
@@ -701,6 +772,7 @@ def test_a_store_that_takes_nothing_makes_the_worktree_stay(world: World) -> Non
         (world.launch / ".git" / "nightkeep" / "rescue").write_text("in the way\n")
     assert kept(wt, world)
     assert (wt.path / "secret.env").read_text() == "k\n"
+    assert git(wt.path, "status", "--porcelain") == ""
     assert wt.ending.preserved is Preserved.MACHINE
 
 

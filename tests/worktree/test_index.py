@@ -33,13 +33,21 @@ def _version(index: Path) -> int:
     return found
 
 
-def _seen(path: Path, *, hidden: bool = False) -> Entry:
+def _seen(path: Path) -> Entry:
     """What the index must say of a file that nobody touched since."""
     status = path.lstat()
     oid = bytes.fromhex(git(path.parent, "hash-object", "--no-filters", "--", path.name))
-    times = (*divmod(status.st_ctime_ns, 10**9), *divmod(status.st_mtime_ns, 10**9))
     mode = 0o120000 if path.is_symlink() else 0o100755 if status.st_mode & 0o100 else 0o100644
-    return Entry(times, status.st_ino & 0xFFFFFFFF, mode, status.st_size, oid, hidden)
+    inode = status.st_ino & 0xFFFFFFFF
+    return Entry(
+        status.st_ctime_ns,
+        status.st_mtime_ns,
+        inode,
+        mode,
+        status.st_size,
+        oid,
+        hidden=False,
+    )
 
 
 @pytest.mark.parametrize(("object_format", "hash_size"), [("sha1", 20), ("sha256", 32)])

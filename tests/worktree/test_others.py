@@ -116,7 +116,6 @@ def test_a_link_in_the_place_of_the_store_is_not_followed(world: World, outside:
     assert (wt.path / "secret.env").read_text() == "k\n"
 
 
-@pytest.mark.xfail(reason="each attempt makes another marker, ref and bundle of the same")
 def test_what_is_refused_again_is_not_kept_twice(world: World) -> None:
     world.hook("pre-receive", "exit 1")
     with create(world) as wt:

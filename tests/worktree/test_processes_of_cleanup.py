@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -54,6 +55,13 @@ def _converted(wt: Worktree, number: int) -> None:
     _write(wt.path, number, "other\r\n")
     wt.settle("Change files")
     wt.push()
+    _age(wt)
+
+
+def _age(wt: Worktree) -> None:
+    """Let git look after the second in which the files were written: then it need not look again."""
+    time.sleep(1.1)
+    git(wt.path, "status")
 
 
 def _left(wt: Worktree, number: int) -> None:

@@ -351,7 +351,10 @@ def test_where_no_files_are_kept_nothing_can_be_restored(world: World) -> None:
         (RunFacts(record=Path("/r"), readable=False), "cannot be read, so nobody knows whether it is over; when it is"),
         (RunFacts(record=Path("/r"), readable=False), "; when it is, remove /r"),
         (RunFacts(record=Path("/r"), may_live=True), "may still be at work; wait for its end"),
-        (RunFacts(record=Path("/r"), retained=Path("/place/widget-issue-7")), "still there, /place/widget-issue-7"),
+        (
+            RunFacts(record=Path("/r"), retained=Path("/place/widget-issue-7")),
+            "release it first: nightkeep worktrees release /place/widget-issue-7",
+        ),
     ],
 )
 def test_why_what_is_kept_of_a_run_may_not_be_deleted(facts: RunFacts, reason: str | None) -> None:
@@ -460,7 +463,7 @@ def test_nothing_is_deleted_of_a_run_that_was_killed_with_its_worktree(world: Wo
         [sys.executable, "-c", script, str(world.launch)], capture_output=True, text=True, check=False
     )
     put(world, killed.stdout.strip())
-    with pytest.raises(RescueError, match="widget-issue-7; take what you need"):
+    with pytest.raises(RescueError, match=r"release it first: nightkeep worktrees release .*widget-issue-7"):
         drop(deleter(world, []), only(world))
 
 
