@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from signal import Signals
 
-from delivery.errors import Stage
+from delivery.causes import Code, Stage
 from delivery.github import PullRequest
 from worktree import Preserved
 
@@ -31,13 +31,13 @@ class Pending(StrEnum):
 class Outcome:
     """A Run that has ended.
 
-    `cause` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the cause's
-    place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin that hold
-    it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when it is
-    not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
-    note, empty after a delivery. `pending` is what could not be done about the pull request and can be later; `untold`
-    is the file that keeps that, and a note that could not be written, for then. `interruption` is the signal that ended
-    it.
+    `cause`, its `code` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the
+    cause's place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin
+    that hold it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when
+    it is not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
+    note, empty after a delivery. `merged` says that the pull request was merged. `pending` is what could not be done
+    about the pull request and can be later; `untold` is the file that keeps that, and a note that could not be written,
+    for then. `interruption` is the signal that ended it.
     """
 
     result: Result
@@ -47,7 +47,9 @@ class Outcome:
     preserved: Preserved
     run_id: str | None = None
     pull_request: PullRequest | None = None
+    merged: bool = False
     cause: str | None = None
+    code: Code | None = None
     stage: Stage | None = None
     secondary: tuple[str, ...] = ()
     session_log: Path | None = None

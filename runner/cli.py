@@ -83,18 +83,24 @@ def run(
     ] = None,
     base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
     token_file: _TokenFile = None,
+    merge: Annotated[
+        bool | None, typer.Option("--merge/--no-merge", help="Merge the pull request once it is green.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the URL.")] = False,
 ) -> None:
-    """Work on one issue in a worktree of its own, and deliver a pull request.
+    """Work on one issue in a worktree of its own, and deliver a pull request that is mergeable and green, or merged.
 
     Run it in a clone of the issue's repository. The agent works in a directory beside the clone, which is removed
-    once everything in it is safe. When the Run fails, the work is pushed to the Issue branch, the pull request
-    becomes a draft, and one comment says what went wrong, where the work is and how to go on.
+    once everything in it is safe. Conflicts and failing checks go back to the agent, a few times. When the Run fails,
+    the work is pushed to the Issue branch, the pull request becomes a draft, and one comment says what went wrong,
+    where the work is and how to go on.
     """
     from runner.run_command import run_issue
     from runner.wiring import RunOptions
 
-    options = RunOptions(issue_url=issue_url, agent=agent, base=base, token_file=token_file, as_json=as_json)
+    options = RunOptions(
+        issue_url=issue_url, agent=agent, base=base, token_file=token_file, as_json=as_json, merge=merge
+    )
     raise typer.Exit(run_issue(options, context.obj))
 
 

@@ -282,6 +282,10 @@ class Stage:
         for ref in git(self.clone, "for-each-ref", "--format=%(refname)", "refs/nightkeep/rescue").splitlines():
             listed = git(self.clone, "rev-list", "--objects", ref).splitlines() if ref in said else []
             held |= {line.split(" ", 1)[0] for line in listed}
+        # GitHub keeps the head of each pull request in refs/pull, though its branch be deleted.
+        for pull in self.pulls() if made - held else []:
+            listed = git(self.world.origin, "rev-list", "--objects", pull["head"]["sha"], check=False).splitlines()
+            held |= {line.split(" ", 1)[0] for line in listed}
         assert made <= held, f"lost: {made - held}\n{result}"
 
     def _hashes(self, tree: Path) -> set[str]:
