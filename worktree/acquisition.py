@@ -110,6 +110,7 @@ def _record(
         path=_free_path(launch, branch),
         pinned=pinned,
         pinned_base=pinned_base,
+        common=launch.common,
     )
 
 

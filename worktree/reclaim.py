@@ -13,7 +13,7 @@ from worktree.inclusion import Included
 from worktree.launch import Launch, checkout_noted_in
 from worktree.processes import at_work_in, stop_carrying
 from worktree.reading import read_words
-from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, host_name, read_records
+from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, boot_id, host_name, read_records
 from worktree.remote import Fence, Origin, Remote
 
 _RESCUE = "refs/nightkeep/rescue/"
@@ -153,7 +153,7 @@ def _checkout(
         top=launch.top,
         directory=directory,
         admin=admin or launch.common,
-        identity=made.identity if made else _identity(record.path),
+        identity=_identity(record, made),
         acquired=made.acquired if made else int(record.started.timestamp() * 1e9),
         git=_git(launch, admin, record, there=there),
         shared=launch.git,
@@ -170,12 +170,16 @@ def _checkout(
     )
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def _identity(record: RunRecord, made: Made | None) -> tuple[int, int]:
+    """Return device and inode of the worktree as it was made, or as it is when nobody put that down."""
     try:
-        status = path.lstat()
+        status = record.path.lstat()
     except OSError:
-        return (0, 0)
-    return (status.st_dev, status.st_ino)
+        return made.identity if made else (0, 0)
+    if made is None:
+        return (status.st_dev, status.st_ino)
+    # Another start of the machine may number its disks otherwise.
+    return made.identity if record.boot == boot_id() else (status.st_dev, made.identity[1])
 
 
 def _admin_of(common: Path, record: RunRecord) -> Path | None:
