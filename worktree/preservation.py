@@ -126,7 +126,8 @@ def _mark(checkout: Checkout, state: State, base: str, reason: str, snapshot: st
 
 def _is_marked(checkout: Checkout, state: State) -> bool:
     """Whether a runner that was killed has made the marker already, and nothing came after it."""
-    if state.head in checkout.ledger.held:
+    pushed = state.head == checkout.ledger.refs.get(checkout.branch_ref) != checkout.record.pinned
+    if state.head in checkout.ledger.held and not pushed:
         return False
     shown = checkout.git.run("log", "-1", "--format=%s", "HEAD").text
     return shown.startswith(_SUBJECT) and checkout.git.answers("diff-index", "--cached", "--quiet", "HEAD", "--")

@@ -22,7 +22,7 @@ _STEPS = [(ending, number) for ending in ("delivered", "failed") for number in r
 
 
 def _steps(which: str) -> list[tuple[str, int]]:
-    return _STEPS if full() else random.Random(f"{seed()} {which}").sample(_STEPS, 2)
+    return _STEPS if full() else random.Random(f"{seed()} {which}").sample(_STEPS, 1)
 
 
 @contextmanager

@@ -63,11 +63,8 @@ def _run_killed(stage: Stage, window: Window) -> int:
 @pytest.mark.parametrize(
     "window",
     [
-        Window("worktree add", "before"),
         Window("worktree add", "after"),
-        Window("commit --quiet", "after"),
         Window("refs/heads/issue-1", "after"),
-        Window("worktree unlock", "before"),
         Window("worktree remove", "before"),
         Window("update-ref -d refs/heads/issue-1", "before"),
     ],
@@ -108,7 +105,7 @@ def test_a_worktree_is_owned_from_the_moment_that_it_can_be_seen(stage: Stage) -
     assert stage.world.origin_file("issue-1", "lamp.txt") == "on"
 
 
-@pytest.mark.parametrize("words", ["update-ref -m nightkeep 2", "worktree add", "worktree remove"])
+@pytest.mark.parametrize("words", ["update-ref -m nightkeep 2", "worktree add"])
 def test_a_git_that_outlives_its_runner_is_stopped_before_anything_is_recovered(stage: Stage, words: str) -> None:
     number, left = stage.issue(), stage.root / "left"
     arguments = ["run", stage.url(number), "--agent", an_agent(stage, "failed")]
