@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from runner.hub import Exchange
+from tests.scenarios.repairing import QUICKLY, move_base
 from tests.scenarios.stage import NIGHTKEEP, Result, Stage, nightkeep
 from tests.world import commit, git
 
@@ -30,22 +31,33 @@ _KILL = 'kill -9 "$runner"'
 # The system calls by which the runner changes a file, makes it durable, or asks a server; and how many of each a
 # command makes, a little more than that.
 _CALLS = {
-    "write": 130,
-    "fsync": 50,
-    "mkdir": 45,
+    "write": 220,
+    "fsync": 70,
+    "mkdir": 70,
     "rename": 14,
     "renameat2": 2,
-    "unlink": 28,
-    "unlinkat": 80,
-    "rmdir": 16,
-    "sendto": 18,
+    "unlink": 45,
+    "unlinkat": 120,
+    "rmdir": 25,
+    "sendto": 50,
 }
 LEAVES = """\
 echo one > one.txt; git add one.txt; git commit -qm one; git commit -q --amend -m 'one, amended'
 echo two > two.txt; git add two.txt; echo staged > three.txt; git add three.txt; echo edited > three.txt
 echo k > secret.env; mkdir -p deep; echo deep > deep/four.txt"""
 CONTENTS = ("one\n", "two\n", "staged\n", "edited\n", "k\n", "deep\n")
-ENDINGS = {"delivered": 0, "failed": 3}
+# Before a Repair the branch conflicts with its Base branch, in the Repair it is half resolved for a while.
+_CONFLICTS = f"""\
+case $NIGHTKEEP_SESSION in
+implement) {LEAVES}; echo ours > a.txt; git commit -qm ours a.txt; {{move}}; touch {{left}};;
+*) echo both > a.txt; git add a.txt; git commit -q --no-edit;;
+esac"""
+ENDINGS = {
+    "delivered": f"{LEAVES}\ntouch {{left}}",
+    "failed": f"{LEAVES}\ntouch {{left}}; exit 3",
+    "repaired": _CONFLICTS,
+    "merged": f"{LEAVES}\ntouch {{left}}",
+}
 
 
 @dataclass(frozen=True)
@@ -63,23 +75,22 @@ class Point:
 def points() -> dict[str, list[Point]]:
     """Return the points of a command by their kind; those beyond its end are among them."""
     return {
-        "git": [Point("git", number, moment) for number in range(1, 33) for moment in ("before", "after")],
-        "api": [Point("api", number, "after") for number in range(1, 13)],
+        "git": [Point("git", number, moment) for number in range(1, 61) for moment in ("before", "after")],
+        "api": [Point("api", number, "after") for number in range(1, 41)],
         "call": [Point(name, number, "before") for name, most in _CALLS.items() for number in range(1, most + 1)],
     }
 
 
 class Exchanges(list[Exchange]):
-    """What the hub answered so far; before the client has its n-th answer, or one to `asked`, `victim` is killed."""
+    """What the hub answered so far; before the client has its n-th answer, the process `victim` is killed."""
 
     victim = 0
     wanted = 0
-    asked = ""
 
     def append(self, exchange: Exchange) -> None:
         super().append(exchange)
         self.wanted -= 1
-        if self.victim and (self.wanted == 0 or (self.asked and str(exchange).startswith(self.asked))):
+        if self.victim and self.wanted == 0:
             os.kill(self.victim, signal.SIGKILL)
 
 
@@ -106,7 +117,7 @@ def started(stage: Stage, arguments: Sequence[str], point: Point, deed: str) -> 
     process = subprocess.Popen(
         [*_traced(point), *NIGHTKEEP, *arguments, "--token-file", str(stage.token_file)],
         cwd=stage.clone,
-        env={**os.environ, **stage.environment, "PATH": f"{place}:{os.environ['PATH']}"},
+        env={**os.environ, **stage.environment, **QUICKLY, "PATH": f"{place}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
@@ -126,8 +137,8 @@ def _traced(point: Point) -> list[str]:
 def an_agent(stage: Stage, ending: str) -> str:
     """Write the agent that leaves something of each kind; the file `left` says that it did, `begun` that it began."""
     agent = stage.root / "agent"
-    script = f"touch {stage.root}/begun; set -e\n{LEAVES}\ntouch {stage.root}/left; exit {ENDINGS[ending]}"
-    agent.write_text(f"#!/bin/sh\n{script}\n")
+    script = ENDINGS[ending].format(left=stage.root / "left", move=move_base(stage, "a.txt", "theirs"))
+    agent.write_text(f"#!/bin/sh\ntouch {stage.root}/begun; set -e\n{script}\n")
     agent.chmod(0o755)
     return str(agent)
 
@@ -204,7 +215,12 @@ def told_truly(stage: Stage, number: int) -> None:
     """Assert that labels, pull request and notes say what is so."""
     pulls = stage.pulls()
     labels = stage.labels(number)
-    if not git(stage.world.origin, "for-each-ref", "refs/heads/issue-1"):
+    made = bool(git(stage.world.origin, "for-each-ref", "refs/heads/issue-1"))
+    if any(pull["merged_at"] for pull in pulls):
+        over = (stage.api("GET", f"issues/{number}")["state"], labels, made)
+        assert over == ("closed", {"bug"}, False), str(stage.last)
+        return
+    if not made:
         assert (pulls, labels & {"in-progress", "ready-for-agent"}) == ([], {"ready-for-agent"}), str(stage.last)
         return
     assert "in-progress" in labels, str(stage.last)

@@ -24,6 +24,7 @@ from tests.scenarios.killing import (
     told_truly,
     worktrees_without_a_record,
 )
+from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.stage import NAME, WRITER, Stage
 from tests.world import World, git
 
@@ -39,8 +40,9 @@ _EACH = {what: [(ending, point) for ending in ENDINGS for point in each] for wha
 _OF_A_RECOVERY = [point for each in points().values() for point in each]
 
 
-def _kills(number: int, which: str) -> list[tuple[str, Point]]:
-    return [kill for what, each in _EACH.items() for kill in _sample(each, number, f"{which} {what}")]
+def _kills(number: int, which: str, *endings: str) -> list[tuple[str, Point]]:
+    each = {what: [kill for kill in kills if kill[0] in endings] for what, kills in _EACH.items()}
+    return [kill for what, kills in each.items() for kill in _sample(kills, number, f"{which} {what}")]
 
 
 @pytest.fixture
@@ -66,7 +68,8 @@ def stage(tmp_path: Path, world: World, exchanges: Exchanges) -> Iterator[Stage]
 def _run_killed(stage: Stage, ending: str, point: Point, exchanges: Exchanges) -> int:
     """Kill a Run at a point; return its issue's number."""
     number = stage.issue()
-    if not killed(stage, ["run", stage.url(number), "--agent", an_agent(stage, ending)], point, exchanges):
+    merge = ["--merge"] if ending == "merged" else []
+    if not killed(stage, ["run", stage.url(number), "--agent", an_agent(stage, ending), *merge], point, exchanges):
         pytest.skip("a Run has fewer steps")
     assert worktrees_without_a_record(stage) == []
     return number
@@ -79,7 +82,7 @@ def _finished(stage: Stage, persons: dict[str, str]) -> None:
     assert stage._clone_as_it_is() == persons, str(stage.last)
 
 
-@pytest.mark.parametrize(("ending", "point"), _kills(2, "recovery"), ids=str)
+@pytest.mark.parametrize(("ending", "point"), _kills(2, "recovery", *ENDINGS), ids=str)
 def test_a_killed_run_is_finished_by_recovery(stage: Stage, exchanges: Exchanges, ending: str, point: Point) -> None:
     persons = stage._clone_as_it_is()
     number = _run_killed(stage, ending, point, exchanges)
@@ -93,14 +96,16 @@ def test_a_killed_run_is_finished_by_recovery(stage: Stage, exchanges: Exchanges
     assert "there is nothing to recover" in again.stderr, str(again)
 
 
-@pytest.mark.parametrize(("ending", "point"), _kills(1, "run"), ids=str)
+@pytest.mark.parametrize(("ending", "point"), _kills(1, "run", "delivered", "failed"), ids=str)
 def test_a_killed_run_is_finished_by_the_next_one(
     stage: Stage, exchanges: Exchanges, ending: str, point: Point
 ) -> None:
     persons = stage._clone_as_it_is()
     number = _run_killed(stage, ending, point, exchanges)
     stage.last = result = stage.command(
-        "run", stage.url(number), "--agent", stage.agent("echo on > lamp.txt"), "--token-file", str(stage.token_file)
+        *("run", stage.url(number), "--agent", stage.agent("echo on > lamp.txt")),
+        *("--token-file", str(stage.token_file)),
+        **QUICKLY,
     )
     assert result.status == 0, str(result)
     _finished(stage, persons)
@@ -120,12 +125,3 @@ def test_a_killed_recovery_is_finished_by_the_next_one(stage: Stage, exchanges: 
     stage.last = recover(stage)
     _finished(stage, persons)
     told_truly(stage, number)
-
-
-def test_a_run_that_is_killed_when_its_pull_request_is_ready_has_delivered(stage: Stage, exchanges: Exchanges) -> None:
-    exchanges.asked = f"POST /repos/{NAME}/pulls"
-    number = _run_killed(stage, "delivered", Point("api", 99, "after"), exchanges)
-    stage.last = recover(stage)
-    assert not stage.pull()["draft"], str(stage.last)
-    assert stage.comments(number) + stage.comments(stage.pull()["number"]) == []
-    assert (lost(stage), left_over(stage)) == ([], [])

@@ -14,6 +14,7 @@ from runner.hub import Exchange, Hub, Permission
 from tests.proof import full, seed
 from tests.scenarios.killing import Exchanges, Point, an_agent, killed, left_over, lost, recover
 from tests.scenarios.killing import started as started_with
+from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.stage import NAME, WRITER, Stage
 from tests.world import World, git, make_world
 
@@ -55,7 +56,7 @@ def _stage(root: Path, small: Path, exchanges: list[Exchange]) -> Iterator[Stage
         stage = Stage(root, World(world.origin, clone), hub)
         stage.state = small / "state"
         (small / "tmp").mkdir()
-        stage.environment = {"XDG_STATE_HOME": str(stage.state), "TMPDIR": str(small / "tmp")}
+        stage.environment = {"XDG_STATE_HOME": str(stage.state), "TMPDIR": str(small / "tmp"), **QUICKLY}
         yield stage
 
 
@@ -125,7 +126,6 @@ def _run_short(stage: Stage, ending: str, number: int, deed: str) -> str:
 
 def _finished_with_room(stage: Stage, said: str) -> None:
     """Recover, and assert that all there was is found where somebody said that it is."""
-    delivered = [pull["number"] for pull in stage.pulls() if not pull["draft"]]
     stage.last = done = recover(stage)
     assert done.status in (0, 3), said + str(done)
     told = said + done.stderr
@@ -135,7 +135,6 @@ def _finished_with_room(stage: Stage, said: str) -> None:
     assert set(stage.worktrees()) <= set(kept), told
     if not kept:
         assert left_over(stage) == [], told
-    assert [pull["number"] for pull in stage.pulls() if not pull["draft"]] == delivered, told
     assert "there is nothing to recover" in recover(stage).stderr
 
 
