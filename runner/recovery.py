@@ -79,7 +79,8 @@ class Recovery:
             if not is_alone:
                 self.report("another recovery is at work in this clone")
                 return []
-            sweep_records(self.run.launch.common)
+            for line in sweep_records(self.run.launch.common):
+                self.report(line)
             sweep_temporary()
             # What a journal names is finished by that journal, or by whoever has it.
             known = list(self._read())
