@@ -17,7 +17,7 @@ class Claim:
         self._number = issue.number
         self._report = report
         labels = {label.lower(): label for label in issue.labels}
-        self._in_progress = in_progress
+        self.in_progress = in_progress
         self._ready = labels.get(ready.lower())
         self.was_in_progress = in_progress.lower() in labels
 
@@ -38,12 +38,18 @@ class Claim:
         """Add the one label, take the other off. Raises GitHubError with the issue as it was, or nearly."""
         number = self._number
         if self.was_in_progress:
-            self._report(f"#{number} is labelled {self._in_progress} already; going on")
+            self._report(f"#{number} is labelled {self.in_progress} already; going on")
         else:
-            self._report(f"labelling #{number} {self._in_progress}")
-            self._github.add_label(number, self._in_progress)
+            self._report(f"labelling #{number} {self.in_progress}")
+            self._github.add_label(number, self.in_progress)
         if self._ready:
             self._github.remove_label(number, self._ready)
+
+    def finish(self) -> None:
+        """Take the label off an issue that is closed by now, because its work is merged. Raises GitHubError."""
+        seen = self._github.issue(self._number)
+        if not seen.is_open and self.in_progress.lower() in {label.lower() for label in seen.labels}:
+            self._github.remove_label(self._number, self.in_progress)
 
     def release(self) -> None:
         """Put back what `make` changed, for a Run that made nothing; trouble is reported with the remedy."""
@@ -52,6 +58,6 @@ class Claim:
             if self._ready:
                 self._github.add_label(number, self._ready)
             if not self.was_in_progress:
-                self._github.remove_label(number, self._in_progress)
+                self._github.remove_label(number, self.in_progress)
         except GitHubError as error:
-            self._report(f"could not release #{number}: {error}; take the label {self._in_progress} off by hand")
+            self._report(f"could not release #{number}: {error}; take the label {self.in_progress} off by hand")

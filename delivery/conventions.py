@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from delivery.checks import Patience, Required
 from delivery.prompt import Instructions
 from worktree import CommitRule
 
@@ -11,8 +12,9 @@ from worktree import CommitRule
 class Conventions:
     """`setup` and `verify` are argument lists, run before and after the agent, None for none of them.
 
-    `opens_draft` says whether a Failed run with work on origin and no pull request opens one. `checkpoint_every` is in
-    seconds; `publishes_checkpoints` says whether they go to origin, None for where the repository is private.
+    `opens_draft` says whether a Failed run with work on origin and no pull request opens one. `merges` makes Runs Merge
+    runs, which merge by `merge_method`. `repairs` and `moves` are the budgets of the Repair loop. `checkpoint_every` is
+    in seconds; `publishes_checkpoints` says whether they go to origin, None for where the repository is private.
     """
 
     instructions: Instructions = field(default_factory=Instructions)
@@ -20,6 +22,12 @@ class Conventions:
     verify: Sequence[str] | None = None
     commit: CommitRule = CommitRule.AUTO
     opens_draft: bool = True
+    merges: bool = False
+    merge_method: str = "merge"
+    repairs: int = 5
+    moves: int = 5
+    checks_required: Required = Required.AUTO
+    patience: Patience = field(default_factory=Patience)
     checkpoint_every: float = 300
     publishes_checkpoints: bool | None = None
     ready_label: str = "ready-for-agent"

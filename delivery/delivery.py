@@ -1,153 +1,104 @@
 """A Delivery: from the opening session to the goal, or to a Failed run."""
 
-import shlex
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from delivery.branches import Continuation
+from delivery.causes import Code, Stage
 from delivery.conventions import Conventions
-from delivery.errors import RunFailureError, Stage
+from delivery.errors import RunFailureError
 from delivery.failure import Failure, fail
-from delivery.github import PullRequest
-from delivery.preflight import Plan
+from delivery.github import GitHub
+from delivery.goal import Goal
 from delivery.prompt import opening_prompt
 from delivery.pull_request import Description, PullRequests, describe
-from delivery.session import SessionRequest, SessionResult, Sessions
+from delivery.repair_loop import RepairLoop
+from delivery.session import SessionResult
+from delivery.stages import Stages
 from delivery.text import one_line
-from worktree import Checkpoint, CheckpointRule, Interruption, Journal, Watch, Worktree
+from worktree import Checkpoint, Redactor
 
 _SUBJECT_LIMIT = 72
 
 
 @dataclass(slots=True, kw_only=True)
 class Delivery:
-    """One Delivery in one worktree. `stage` and `session` tell how far it came, `went_on_from` where it began."""
+    """One Delivery in one worktree."""
 
-    plan: Plan
+    stages: Stages
     conventions: Conventions
-    worktree: Worktree
-    sessions: Sessions
+    github: GitHub
     pull_requests: PullRequests
-    interruption: Interruption
-    journal: Journal
-    report: Callable[[str], None]
-    stage: Stage = field(default=Stage.SESSION, init=False)
-    session: SessionResult | None = field(default=None, init=False)
-    went_on_from: Checkpoint | None = field(default=None, init=False)
-    _watch: Watch = field(init=False)
+    redact: Redactor
+    _went_on_from: Checkpoint | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        """Have checkpoints taken while sessions run."""
-        told = self.conventions.publishes_checkpoints
-        to_origin = self.plan.is_private is True if told is None else told
-        rule = CheckpointRule(every=self.conventions.checkpoint_every, to_origin=to_origin)
-        self._watch = self.worktree.watch(rule, self.report)
-
-    def carry_out(self) -> PullRequest | Failure:
-        """Deliver; returns the pull request that is ready, or what the failure function made of it."""
+    def carry_out(self) -> Goal | Failure:
+        """Deliver; returns the pull request at its goal, or what the failure function made of it."""
+        stages = self.stages
         try:
             return self._deliver()
         except Exception as error:
             return fail(
-                self.worktree,
-                self.plan.base,
+                stages.worktree,
+                stages.plan.base,
                 error,
-                stage=self.stage,
+                stage=stages.stage,
                 pull_requests=self.pull_requests,
                 opens_draft=self.conventions.opens_draft,
-                interruption=self.interruption,
-                journal=self.journal,
-                report=self.report,
+                interruption=stages.interruption,
+                journal=stages.journal,
+                report=stages.report,
             )
 
-    def _deliver(self) -> PullRequest:
+    def _deliver(self) -> Goal:
+        stages = self.stages
         self._take_over()
-        self._run_step(Stage.SETUP, self.conventions.setup)
+        if self.conventions.setup is not None:
+            stages.run_step(Stage.SETUP, self.conventions.setup)
         session = self._run_session()
-        description = describe(self.plan.issue, session.pull_request_text, session.final_text)
-        self.stage = Stage.COMMIT
-        self.journal.enter("settle")
-        left = self.worktree.settle(_subject(session, description), self.conventions.commit)
+        description = describe(stages.plan.issue, session.pull_request_text, session.final_text)
+        stages.enter(Stage.COMMIT, "settle")
+        left = stages.worktree.settle(_subject(session, description), self.conventions.commit)
         if left:
-            self.report(f"left out of the pull request: {', '.join(left)}")
-        if self.worktree.commits_beyond_base() == 0:
-            raise RunFailureError("the agent ended well, but nothing was made")
-        self._run_step(Stage.VERIFY, self.conventions.verify)
-        self.session = session  # from here on it is the agent's words that explain a failure
-        self.stage = Stage.PUSH
-        self.report(f"pushing {self.worktree.branch}")
-        self.journal.enter("push")
-        head = self.worktree.push()
-        self.stage = Stage.PULL_REQUEST
-        # GitHub is not asked through git, so nothing else would notice a signal between here and the goal.
-        self._stop_if_interrupted()
-        self.journal.enter("ready")
-        pull_request = self.pull_requests.make_ready(description, head)
-        self._stop_if_interrupted()
-        return pull_request
+            stages.report(f"left out of the pull request: {', '.join(left)}")
+        if stages.worktree.commits_beyond_base() == 0:
+            raise RunFailureError("the agent ended well, but nothing was made", Code.NOTHING_MADE)
+        loop = RepairLoop(
+            stages=stages,
+            conventions=self.conventions,
+            github=self.github,
+            pull_requests=self.pull_requests,
+            description=description,
+            redact=self.redact,
+        )
+        goal = loop.run()
+        if not goal.merged:
+            stages.stop_if_interrupted()
+        return goal
 
     def _take_over(self) -> None:
-        checkpoint = self.plan.checkpoint
+        stages, checkpoint = self.stages, self.stages.plan.checkpoint
         if checkpoint is None:
             return
-        self.stage = Stage.WORKTREE
-        self.journal.enter("take-over", run=checkpoint.run_id)
-        self.report(f"{checkpoint}, which has not ended, is on origin; going on from it")
-        if self.worktree.take_over(checkpoint):
-            self.went_on_from = checkpoint
+        stages.enter(Stage.WORKTREE, "take-over", run=checkpoint.run_id)
+        stages.report(f"{checkpoint}, which has not ended, is on origin; going on from it")
+        if stages.worktree.take_over(checkpoint):
+            self._went_on_from = checkpoint
         else:
-            self.report("it was not gone on from: another run has it, or the branch has moved since")
-
-    def _stop_if_interrupted(self) -> None:
-        if self.interruption.recorded:
-            raise RunFailureError("interrupted")
-
-    def _run_step(self, stage: Stage, argv: Sequence[str] | None) -> None:
-        if argv is not None:
-            self.stage = stage
-            self.report(f"running {stage}: {shlex.join(argv)}")
-            self._run(stage, "", argv)
+            stages.report("it was not gone on from: another run has it, or the branch has moved since")
 
     def _run_session(self) -> SessionResult:
-        self.stage = Stage.SESSION
-        self.report("starting the agent")
-        plan = self.plan
+        stages = self.stages
+        stages.report("starting the agent")
+        plan = stages.plan
         prompt = opening_prompt(
             plan.issue,
             base=plan.base,
             branch=plan.branch,
             continued=isinstance(plan.choice, Continuation),
-            vanished=self.went_on_from is not None,
+            vanished=self._went_on_from is not None,
             instructions=self.conventions.instructions,
         )
-        return self._run("implement", prompt, None)
-
-    def _run(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionResult:
-        self.journal.enter("session", kind=kind)
-        self.session = ended = self.sessions.run(self._request(kind, prompt, argv))
-        if ended.cause is not None:
-            raise RunFailureError(ended.cause)
-        if ended.survivors:
-            left = ", ".join(ended.survivors)
-            raise RunFailureError(f"processes were left that could not be stopped: {left}")
-        return ended
-
-    def _request(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionRequest:
-        plan = self.plan
-        return SessionRequest(
-            kind=kind,
-            prompt=prompt,
-            argv=argv,
-            directory=self.worktree.path,
-            private=self.worktree.private,
-            watch=self._watch,
-            environment={
-                "NIGHTKEEP_RUN": self.worktree.run_id,
-                "NIGHTKEEP_ISSUE_URL": plan.issue.url,
-                "NIGHTKEEP_BASE": plan.base,
-                "NIGHTKEEP_BRANCH": plan.branch,
-            },
-        )
+        return stages.run_session(Stage.SESSION, "implement", prompt)
 
 
 def _subject(session: SessionResult, description: Description) -> str:

@@ -1,18 +1,6 @@
 """What can go wrong in a delivery. How a Run ended is a value, see `delivery.outcome`."""
 
-from enum import StrEnum
-
-
-class Stage(StrEnum):
-    """Where in a Run something went wrong."""
-
-    WORKTREE = "worktree"
-    SETUP = "setup"
-    SESSION = "session"
-    COMMIT = "commit"
-    VERIFY = "verify"
-    PUSH = "push"
-    PULL_REQUEST = "pull-request"
+from delivery.causes import Code
 
 
 class DeliveryError(Exception):
@@ -24,11 +12,18 @@ class PreflightError(DeliveryError):
 
 
 class RunFailureError(DeliveryError):
-    """What makes a Run a Failed run; its text is the cause, in one sentence."""
+    """What makes a Run a Failed run; its text is the cause, in one sentence, `code` what kind of cause it is."""
+
+    def __init__(self, message: str, code: Code) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class PolicyRefusal(RunFailureError):  # noqa: N818 - the name is the domain's
     """A Self-merge that GitHub's rules refuse, with nothing left to fix: the pull request stays ready."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Code.POLICY_REFUSAL)
 
 
 class GitHubError(DeliveryError):

@@ -3,11 +3,43 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from delivery.errors import DeliveryError, PolicyRefusal, Stage
+from delivery.causes import Code, Stage
+from delivery.errors import (
+    DeliveryError,
+    GitHubError,
+    GitHubForbiddenError,
+    GitHubUnavailableError,
+    PolicyRefusal,
+    RunFailureError,
+)
 from delivery.github import PullRequest
 from delivery.outcome import Result
 from delivery.pull_request import PullRequests
-from worktree import Interruption, Journal, PreservationError, Worktree, WorktreeError
+from worktree import (
+    AcquisitionError,
+    Interruption,
+    Journal,
+    LaunchError,
+    PreservationError,
+    PushRefused,
+    UnsettledError,
+    Worktree,
+    WorktreeError,
+)
+
+# The first that fits.
+_CODES: tuple[tuple[type[Exception], Code], ...] = (
+    (GitHubUnavailableError, Code.GITHUB_UNAVAILABLE),
+    (GitHubForbiddenError, Code.PERMISSION),
+    (GitHubError, Code.GITHUB),
+    (PushRefused, Code.PUSH_REFUSED),
+    (UnsettledError, Code.UNSETTLED),
+    (AcquisitionError, Code.WORKTREE),
+    (LaunchError, Code.WORKTREE),
+    (WorktreeError, Code.GIT),
+    (DeliveryError, Code.MACHINE),
+    (OSError, Code.MACHINE),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +48,7 @@ class Failure:
 
     result: Result
     cause: str
+    code: Code
     stage: Stage
     secondary: tuple[str, ...]
     pull_request: PullRequest | None
@@ -42,21 +75,24 @@ def fail(
     Trouble in here is listed under the cause, never in its place.
     """
     result, cause = judge(error, interruption)
+    code = code_of(error, interruption)
     report(f"failed in stage {stage}: {cause}")
     secondary: list[str] = []
     before = interruption.recorded
     if result is not Result.POLICY_REFUSAL:
         report("bringing what was made to origin")
-        journal.enter("preserve", cause=cause, stage=stage)
+        journal.enter("preserve", cause=cause, code=code, stage=stage)
         _preserve(worktree, base, cause, secondary)
-    journal.enter("draft", result=result, cause=cause, stage=stage)
+    journal.enter("draft", result=result, cause=cause, code=code, stage=stage)
     may_open = opens_draft and worktree.has_work_on_origin
     pull_request = _settle_pull_request(pull_requests, result, secondary, may_open=may_open)
     if interruption.recorded and not before:
         secondary.append(f"{interruption.recorded.name} came while the work was being kept, which went on")
     for line in secondary:
         report(line)
-    return Failure(result=result, cause=cause, stage=stage, secondary=tuple(secondary), pull_request=pull_request)
+    return Failure(
+        result=result, cause=cause, code=code, stage=stage, secondary=tuple(secondary), pull_request=pull_request
+    )
 
 
 def judge(error: Exception, interruption: Interruption) -> tuple[Result, str]:
@@ -68,6 +104,17 @@ def judge(error: Exception, interruption: Interruption) -> tuple[Result, str]:
     if isinstance(error, (DeliveryError, WorktreeError, OSError)):
         return Result.FAILED, str(error)
     return Result.BUG, f"a bug in Nightkeep: {type(error).__name__}: {error}"
+
+
+def code_of(error: Exception, interruption: Interruption) -> Code:
+    """Decide what kind of cause an error makes."""
+    if interruption.recorded:
+        return Code.INTERRUPTED
+    if isinstance(error, RunFailureError):
+        return error.code
+    if isinstance(error, GitHubError) and error.status == 401:
+        return Code.TOKEN
+    return next((code for kind, code in _CODES if isinstance(error, kind)), Code.BUG)
 
 
 def _preserve(worktree: Worktree, base: str, cause: str, secondary: list[str]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from delivery.causes import hint_of
 from delivery.outcome import Outcome, Result
 from delivery.text import fenced, one_line, tail, visible
 from worktree import Preserved
@@ -66,9 +67,10 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     kept = [place for place in outcome.places[-_MOST_LINES:] if place[0] not in _ON_BRANCH]
     parts = [
         f"{note_marker(outcome.branch)}\n{_hidden(kept)}",
-        "### Nightkeep could not finish this",
+        f"### Nightkeep could not {'merge' if outcome.result is Result.POLICY_REFUSAL else 'finish'} this",
         f"**Cause:** {_code(outcome.cause or 'unknown', room)}",
         f"**Stage:** {outcome.stage or 'unknown'}",
+        _kind(outcome),
         f"**Preserved:** {_preserved(outcome, room)}",
         _places(outcome, room),
         _kept(outcome, facts, room),
@@ -138,6 +140,10 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
             return "something is kept only on the machine that ran it, see below"
         case Preserved.NOTHING_MADE:
             return "nothing was made"
+
+
+def _kind(outcome: Outcome) -> str:
+    return f"**Kind:** `{outcome.code}`. {hint_of(outcome.code)}" if outcome.code else ""
 
 
 def _places(outcome: Outcome, room: _Room) -> str:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from signal import Signals
 
-from delivery.errors import Stage
+from delivery.causes import Code, Stage
 from delivery.github import PullRequest
 from worktree import Preserved
 
@@ -24,11 +24,12 @@ class Result(StrEnum):
 class Outcome:
     """A Run that has ended.
 
-    `cause` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the cause's
-    place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin that hold
-    it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when it is
-    not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
-    note, empty after a delivery. `interruption` is the signal that ended it.
+    `cause`, its `code` and `stage` are None after a delivery. `secondary` is later trouble, which never takes the
+    cause's place. `places` says where what was made is, as (what, where), for people; `refs` are the refs of origin
+    that hold it, with their commits, the latest last. `retained` says why the worktree at `worktree` is kept, None when
+    it is not. `rescued` is where the files are that nothing else held, None when there were none. `note` is the Failure
+    note, empty after a delivery. `merged` says that the pull request was merged. `interruption` is the signal that
+    ended it.
     """
 
     result: Result
@@ -38,7 +39,9 @@ class Outcome:
     preserved: Preserved
     run_id: str | None = None
     pull_request: PullRequest | None = None
+    merged: bool = False
     cause: str | None = None
+    code: Code | None = None
     stage: Stage | None = None
     secondary: tuple[str, ...] = ()
     session_log: Path | None = None

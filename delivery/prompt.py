@@ -56,6 +56,25 @@ def opening_prompt(
     )
 
 
+def repair_prompt(
+    issue: Issue, task: str, *, base: str, branch: str, instructions: Instructions = Instructions()
+) -> str:
+    """Return the prompt of a Repair; `task` says what is to be mended, see `delivery.repair_tasks`."""
+    # A prompt of the maintainers' own in place of ours is about the opening session.
+    added = Instructions() if instructions.replace else instructions
+    template = (files("delivery") / "repair.md").read_text(encoding="utf-8")
+    return Template(template).substitute(
+        number=issue.number,
+        url=issue.url,
+        branch=branch,
+        base=base,
+        task=task,
+        instructions=_section(added),
+        title=one_line(issue.title, 500),
+        body=fenced(issue.body or "(no text)"),
+    )
+
+
 def _section(instructions: Instructions) -> str:
     text = instructions.text.strip()
     if instructions.replace:

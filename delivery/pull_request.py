@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from delivery.causes import Code
 from delivery.errors import DraftsUnsupportedError, GitHubError, GitHubForbiddenError, RunFailureError
 from delivery.github import GitHub, Issue, PullRequest
 from delivery.text import one_line
@@ -89,9 +90,8 @@ class PullRequests:
         try:
             self._github.mark_ready(found.number)
         except GitHubForbiddenError as error:
-            raise RunFailureError(
-                f"{found.url} could not be made ready for review: {error}; {self._missing('make a draft ready')}"
-            ) from error
+            why = f"{error}; {self._missing('make a draft ready')}"
+            raise RunFailureError(f"{found.url} could not be made ready for review: {why}", Code.PERMISSION) from error
 
     def _take_label_off(self, found: PullRequest) -> None:
         try:
@@ -154,4 +154,4 @@ class PullRequests:
 
     def _expect(self, holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an assertion
         if not holds:
-            raise RunFailureError(otherwise)
+            raise RunFailureError(otherwise, Code.PULL_REQUEST)

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from delivery.after_merge import finish_merged
+from delivery.causes import Code
 from delivery.claim import Claim
 from delivery.errors import RunFailureError
 from delivery.failure import Failure, fail
-from delivery.github import PullRequest
+from delivery.goal import Goal
 from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
 from delivery.pull_request import PullRequests
@@ -32,9 +34,12 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
     )
     outcome = _finished(parts, unfinished, pull_requests, save_output)
     outcome = publish(parts, issue.number, outcome.pull_request if unfinished.continued else None, outcome)
+    claim = Claim.of(parts.github, issue, unfinished, parts.report)
+    if outcome.merged:
+        outcome = finish_merged(parts, claim, outcome)
     if outcome.preserved is Preserved.NOTHING_MADE and not unfinished.continued and not unfinished.delivered:
         parts.journal.enter("release")
-        Claim.of(parts.github, issue, unfinished, parts.report).release()
+        claim.release()
     parts.journal.enter("end", result=outcome.result)
     parts.journal.close()
     return outcome
@@ -50,14 +55,12 @@ def _finished(
         raise DeferredError(f"somebody else may be at work on run {run_id}, or its record cannot be read")
     with Worktree.reclaim(parts.launch, run_id, origin=parts.origin) as worktree:
         session_log = save_output(run_id)
-        ended: PullRequest | Failure | None = None
-        if unfinished.delivered:
-            ended = pull_requests.find()
-        else:
+        ended: Goal | Failure | None = _reached(parts, unfinished, pull_requests)
+        if ended is None and not unfinished.delivered:
             ended = fail(
                 worktree,
                 unfinished.base,
-                RunFailureError(unfinished.cause or _DIED),
+                _cause_of(unfinished),
                 stage=unfinished.stage,
                 pull_requests=pull_requests,
                 opens_draft=unfinished.opens_draft,
@@ -70,6 +73,21 @@ def _finished(
     return outcome_of(parts, worktree, unfinished.base, ended, session_log)
 
 
+def _reached(parts: Parts, unfinished: Unfinished, pull_requests: PullRequests) -> Goal | None:
+    """Return the goal that a Run had reached: merged, as GitHub alone may know, or delivered."""
+    if unfinished.merging is not None:
+        number, head = unfinished.merging
+        seen = parts.github.pull_request(number)
+        if seen.is_merged and seen.head == head:
+            return Goal(pull_request=seen, merged=True)
+    found = pull_requests.find() if unfinished.delivered else None
+    return Goal(pull_request=found, merged=False) if found else None
+
+
+def _cause_of(unfinished: Unfinished) -> RunFailureError:
+    return RunFailureError(unfinished.cause or _DIED, unfinished.code or Code.KILLED)
+
+
 def _without_record(parts: Parts, unfinished: Unfinished, pull_requests: PullRequests) -> Outcome:
     """Return how a Run ended whose worktree was not made yet, was retained, or is gone: it is left to say so."""
     common, run_id = parts.launch.common, unfinished.run_id
@@ -77,6 +95,8 @@ def _without_record(parts: Parts, unfinished: Unfinished, pull_requests: PullReq
     there = remote.read(f"refs/nightkeep/rescue/{run_id}/*") if run_id else {}
     store = rescued_by(common, run_id) if run_id else None
     retained = retained_by(common, run_id) if run_id else None
+    reached = _reached(parts, unfinished, pull_requests)
+    delivered = unfinished.delivered or reached is not None
     made = bool(there) or _has_branch(parts, unfinished)
     local = {ref: oid for ref, oid in parts.launch.refs.items() if ref.startswith(f"refs/nightkeep/rescue/{run_id}/")}
     here = store or retained or local
@@ -84,15 +104,17 @@ def _without_record(parts: Parts, unfinished: Unfinished, pull_requests: PullReq
     places += [(ref.rsplit("/", 1)[1], f"{ref} at {oid} in {common}") for ref, oid in local.items()]
     places += [("kept on this machine", str(store))] if store else []
     return Outcome(
-        result=Result.DELIVERED if unfinished.delivered else Result.FAILED,
+        result=Result.DELIVERED if delivered else Result.FAILED,
         issue_url=str(parts.url),
         base=unfinished.base,
         branch=unfinished.branch,
         run_id=run_id,
         preserved=Preserved.MACHINE if here else Preserved.ORIGIN if made else Preserved.NOTHING_MADE,
-        pull_request=pull_requests.find(),
-        cause=None if unfinished.delivered else unfinished.cause or _DIED,
-        stage=None if unfinished.delivered else unfinished.stage,
+        pull_request=reached.pull_request if reached else pull_requests.find(),
+        merged=reached is not None and reached.merged,
+        cause=None if delivered else unfinished.cause or _DIED,
+        code=None if delivered else unfinished.code or Code.KILLED,
+        stage=None if delivered else unfinished.stage,
         places=retained[1].places if retained else tuple(places),
         refs=there,
         retained=retained[1].why if retained else None,

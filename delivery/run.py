@@ -4,22 +4,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from delivery.after_merge import finish_merged
 from delivery.branches import Continuation
+from delivery.causes import Stage
 from delivery.claim import Claim
 from delivery.conventions import Conventions
 from delivery.delivery import Delivery
-from delivery.errors import GitHubError, PreflightError, Stage
-from delivery.failure import judge
+from delivery.errors import GitHubError, PreflightError
+from delivery.failure import code_of, judge
 from delivery.outcome import Outcome
 from delivery.parts import Parts
 from delivery.preflight import Plan, preflight, unanswered
 from delivery.probes import examine
 from delivery.pull_request import PullRequests
 from delivery.session import Sessions
+from delivery.stages import Stages
 from delivery.telling import outcome_of, publish
 from worktree import (
     AcquisitionError,
     BranchTakenError,
+    CheckpointRule,
     Interrupted,
     Preserved,
     Worktree,
@@ -44,6 +48,8 @@ class Run(Parts):
         claim = self._claim(plan, conventions)
         before = plan.choice.pull_request if isinstance(plan.choice, Continuation) else None
         outcome = publish(self, plan.issue.number, before, self._work(plan, conventions, sessions))
+        if outcome.merged:
+            outcome = finish_merged(self, claim, outcome)
         # A Continuation's branch was there before: something was made, though not by this Run.
         if outcome.preserved is Preserved.NOTHING_MADE and not isinstance(plan.choice, Continuation):
             self.journal.enter("release")
@@ -118,17 +124,23 @@ class Run(Parts):
         self.report(f"working in {worktree.path} on {worktree.branch}, {how} origin's {start}")
         _report_included(worktree, self.report)
         with worktree:
-            delivery = Delivery(
+            stages = Stages(
                 plan=plan,
-                conventions=conventions,
                 worktree=worktree,
                 sessions=sessions,
-                pull_requests=PullRequests(
-                    self.github, plan.issue, base=plan.base, branch=plan.branch, report=self.report
-                ),
+                watch=worktree.watch(_checkpoint_rule(plan, conventions), self.report),
                 interruption=self.interruption,
                 journal=self.journal,
                 report=self.report,
+            )
+            delivery = Delivery(
+                stages=stages,
+                conventions=conventions,
+                github=self.github,
+                pull_requests=PullRequests(
+                    self.github, plan.issue, base=plan.base, branch=plan.branch, report=self.report
+                ),
+                redact=self.redact,
             )
             ended = delivery.carry_out()
             self.journal.enter("clean-up")
@@ -136,7 +148,7 @@ class Run(Parts):
             names = ", ".join(worktree.filters_off)
             self.report(f"git filters that appeared during the run were switched off: {names}")
         self.report(str(worktree.ending))
-        return outcome_of(self, worktree, plan.base, ended, _log_of(delivery))
+        return outcome_of(self, worktree, plan.base, ended, _log_of(stages))
 
     def _without_worktree(self, plan: Plan, error: Exception) -> Outcome:
         result, cause = judge(error, self.interruption)
@@ -148,10 +160,17 @@ class Run(Parts):
             base=plan.base,
             branch=plan.branch,
             cause=cause,
+            code=code_of(error, self.interruption),
             stage=Stage.WORKTREE,
             preserved=Preserved.MACHINE if left else Preserved.NOTHING_MADE,
             interruption=self.interruption.recorded,
         )
+
+
+def _checkpoint_rule(plan: Plan, conventions: Conventions) -> CheckpointRule:
+    told = conventions.publishes_checkpoints
+    to_origin = plan.is_private is True if told is None else told
+    return CheckpointRule(every=conventions.checkpoint_every, to_origin=to_origin)
 
 
 def _report_included(worktree: Worktree, report: Callable[[str], None]) -> None:
@@ -169,7 +188,7 @@ def _some(paths: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _log_of(delivery: Delivery) -> Path | None:
+def _log_of(stages: Stages) -> Path | None:
     """Return the Session log; one that could not be written is not told of."""
-    log = delivery.session.log if delivery.session else None
+    log = stages.session.log if stages.session else None
     return log if log and log.exists() else None

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from delivery.failure import Failure
 from delivery.github import PullRequest
+from delivery.goal import Goal
 from delivery.note import NoteFacts, failure_note, note_marker, resolved_note, with_earlier
 from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
+from delivery.text import end_of
 from worktree import WENT_ON_FROM, Worktree
 
 _LOG_READ = 200_000  # bytes from the end of a Session log; a note shows less
@@ -41,7 +43,7 @@ def _note(parts: Parts, outcome: Outcome) -> str:
     facts = NoteFacts(
         moment=datetime.now(UTC),
         host=parts.host,
-        log_text=_end_of(outcome.session_log),
+        log_text=end_of(outcome.session_log, _LOG_READ),
         continue_command=parts.continue_command,
     )
     return parts.redact(failure_note(outcome, facts))
@@ -69,7 +71,7 @@ def _tell_beginning(parts: Parts, outcome: Outcome) -> None:
 
 
 def outcome_of(
-    parts: Parts, worktree: Worktree, base: str, ended: PullRequest | Failure | None, session_log: Path | None
+    parts: Parts, worktree: Worktree, base: str, ended: Goal | Failure | None, session_log: Path | None
 ) -> Outcome:
     """Return how a Run ended whose worktree did: with a pull request that is ready, or what became of its failure."""
     ending = worktree.ending
@@ -88,21 +90,16 @@ def outcome_of(
         rescued=ending.rescued,
     )
     if not isinstance(ended, Failure):
-        return replace(reached, pull_request=ended)
+        return replace(
+            reached, pull_request=ended.pull_request if ended else None, merged=ended is not None and ended.merged
+        )
     return replace(
         reached,
         result=ended.result,
         pull_request=ended.pull_request,
         cause=ended.cause,
+        code=ended.code,
         stage=ended.stage,
         secondary=ended.secondary,
         interruption=parts.interruption.recorded,
     )
-
-
-def _end_of(log: Path | None) -> str:
-    if log is None or not log.exists():
-        return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _LOG_READ))
-        return file.read().decode(errors="replace")

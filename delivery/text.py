@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from pathlib import Path
 
 _ELLIPSIS = "…"
 
@@ -36,6 +37,15 @@ def one_line(text: str, limit: int) -> str:
     """Return the first line of `text` that is not blank, cut to `limit` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= limit else line[: limit - 1] + _ELLIPSIS
+
+
+def end_of(log: Path | None, size: int) -> str:
+    """Return the last `size` bytes of a file as text, "" where there is none."""
+    if log is None or not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - size))
+        return file.read().decode(errors="replace")
 
 
 def tail(text: str, lines: int, characters: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from delivery.errors import Stage
+from delivery.causes import Code, Stage
 
 # Where a Run was when it entered a step, for the Failure note.
 _STAGES = {
@@ -11,11 +11,16 @@ _STAGES = {
     "worktree": Stage.WORKTREE,
     "begun": Stage.SETUP,
     "take-over": Stage.WORKTREE,
-    "session": Stage.SESSION,
     "settle": Stage.COMMIT,
     "push": Stage.PUSH,
     "ready": Stage.PULL_REQUEST,
+    "merge-upstream": Stage.REPAIR,
+    "watch": Stage.CHECKS,
+    "merge": Stage.MERGE,
 }
+
+# By their kinds; any other session is a Repair.
+_SESSIONS = {"implement": Stage.SESSION, "setup": Stage.SETUP, "verify": Stage.VERIFY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +28,8 @@ class Unfinished:
     """A Run whose journal has no end. `clone` is the git directory of the clone that it was started from, on `host`.
 
     `run_id` is None when it was killed before its worktree was there. `delivered` says that its pull request was ready,
-    `cause` and `stage` what it failed with when it did not die. `was_ready` and `was_in_progress` are about the
+    `cause`, `code` and `stage` what it failed with when it did not die; `merging` is the pull request that it asked
+    GitHub to merge last, and at which head. `was_ready` and `was_in_progress` are about the
     labels before it took the issue.
     """
 
@@ -41,7 +47,9 @@ class Unfinished:
     continue_command: str
     run_id: str | None
     delivered: bool
+    merging: tuple[int, str] | None
     cause: str | None
+    code: Code | None
     stage: Stage
 
 
@@ -56,14 +64,21 @@ def read_unfinished(entries: Sequence[Mapping[str, object]]) -> Unfinished | Non
         raise ValueError(f"an entry lacks {error}") from error
 
 
+def _stage_of(entry: Mapping[str, object]) -> Stage | None:
+    """Return the stage that a step belongs to, None for one that goes with the step before."""
+    if entry["step"] == "session":
+        return _SESSIONS.get(str(entry["kind"]), Stage.REPAIR)
+    return _STAGES.get(str(entry["step"]))
+
+
 def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
     claim = next((entry for entry in entries if entry["step"] == "claim"), None)
     steps = {str(entry["step"]): entry for entry in entries}
     if claim is None or "end" in steps:
         return None
     failed = steps.get("preserve") or steps.get("draft")
-    begun = steps.get("begun")
-    reached = [_STAGES[str(entry["step"])] for entry in entries if entry["step"] in _STAGES]
+    begun, merging = steps.get("begun"), steps.get("merge")
+    reached = [stage for entry in entries if (stage := _stage_of(entry))]
     return Unfinished(
         clone=str(claim["clone"]),
         host=str(claim["host"]),
@@ -79,6 +94,8 @@ def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
         continue_command=str(claim["continue_command"]),
         run_id=str(begun["run"]) if begun else None,
         delivered="clean-up" in steps and failed is None,
+        merging=(int(str(merging["number"])), str(merging["head"])) if merging and failed is None else None,
         cause=str(failed["cause"]) if failed else None,
+        code=Code(str(failed["code"])) if failed and "code" in failed else None,
         stage=Stage(str(failed["stage"])) if failed else reached[-1],
     )

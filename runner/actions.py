@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from delivery.causes import Code
 from delivery.outcome import Outcome, Result
 from delivery.text import fenced
 
@@ -12,6 +13,7 @@ from delivery.text import fenced
 _AT_FIRST = {
     "outcome": "killed",
     "failure-cause": "Nightkeep was killed before it could say how it ended",
+    "failure-code": Code.KILLED,
     "failure-stage": "",
     "pull-request-url": "",
     "branch": "",
@@ -43,6 +45,7 @@ class WorkflowStep:
             {
                 "outcome": "not-begun",
                 "failure-cause": cause,
+                "failure-code": "",
                 "failure-stage": "preflight",
                 "work-preserved": "nothing-made",
                 "duration-seconds": f"{seconds:.0f}",
@@ -52,7 +55,9 @@ class WorkflowStep:
 
     def broken(self, cause: str, seconds: float) -> None:
         """Set the outputs of a Run that ended by a bug outside of its Delivery: nobody knows what is where."""
-        self._set({"outcome": "bug", "failure-cause": cause, "duration-seconds": f"{seconds:.0f}"})
+        self._set(
+            {"outcome": "bug", "failure-cause": cause, "failure-code": Code.BUG, "duration-seconds": f"{seconds:.0f}"}
+        )
         self._summarise(f"### Nightkeep broke\n\n{fenced(cause)}\n\nThe step's log says what is where.\n")
 
     def end(self, outcome: Outcome, seconds: float) -> None:
@@ -83,6 +88,7 @@ def step_outputs(outcome: Outcome, seconds: float) -> dict[str, str]:
     return {
         "outcome": outcome.result,
         "failure-cause": outcome.cause or "",
+        "failure-code": outcome.code or "",
         "failure-stage": outcome.stage or "",
         "pull-request-url": outcome.pull_request.url if outcome.pull_request else "",
         "branch": outcome.branch,

@@ -82,18 +82,24 @@ def run(
     ] = None,
     base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
     token_file: _TokenFile = None,
+    merge: Annotated[
+        bool | None, typer.Option("--merge/--no-merge", help="Merge the pull request once it is green.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the URL.")] = False,
 ) -> None:
-    """Work on one issue in a worktree of its own, and deliver a pull request.
+    """Work on one issue in a worktree of its own, and deliver a pull request that is mergeable and green, or merged.
 
     Run it in a clone of the issue's repository. The agent works in a directory beside the clone, which is removed
-    once everything in it is safe. When the Run fails, the work is pushed to the Issue branch, the pull request
-    becomes a draft, and one comment says what went wrong, where the work is and how to go on.
+    once everything in it is safe. Conflicts and failing checks go back to the agent, a few times. When the Run fails,
+    the work is pushed to the Issue branch, the pull request becomes a draft, and one comment says what went wrong,
+    where the work is and how to go on.
     """
     from runner.run_command import run_issue
     from runner.wiring import RunOptions
 
-    options = RunOptions(issue_url=issue_url, agent=agent, base=base, token_file=token_file, as_json=as_json)
+    options = RunOptions(
+        issue_url=issue_url, agent=agent, base=base, token_file=token_file, as_json=as_json, merge=merge
+    )
     raise typer.Exit(run_issue(options, context.obj))
 
 
@@ -211,15 +217,22 @@ def hub(
         ),
     ] = None,
     token: Annotated[str | None, typer.Option(help="The only token to accept. Default: any that is not empty.")] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Check every pushed commit: the shell's command runs in a copy of its files. May be given again.",
+            metavar="NAME=COMMAND",
+        ),
+    ] = None,
 ) -> None:
-    """Serve a small GitHub on this machine, with issues, pull requests and git over HTTP.
+    """Serve a small GitHub on this machine, with issues, pull requests, checks and git over HTTP.
 
     The first line on standard output is its address. The API is under /api/v3 and /api/graphql, as on GitHub
     Enterprise; issues and pull requests answer with a page. Ctrl-C ends it; the same directory can be served again.
     """
     from runner.hub_command import serve_hub
 
-    raise typer.Exit(serve_hub(root, port, repository or [], token))
+    raise typer.Exit(serve_hub(root, port, repository or [], token, check or []))
 
 
 @app.command()

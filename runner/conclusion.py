@@ -91,7 +91,8 @@ class Conclusion:
 
 def _lines(outcome: Outcome, url: str | None, command_log: CommandLog) -> list[str]:
     delivered = outcome.result is Result.DELIVERED
-    first = f"{url} is ready for review" if delivered else f"failed: {outcome.cause}"
+    reached = f"{url} is merged" if outcome.merged else f"{url} is ready for review"
+    first = reached if delivered else f"failed: {outcome.cause}"
     places = [f"{what}: {where}" for what, where in outcome.places]
     if show := show_command(outcome):
         places.append(f"what was rescued: {show}")
@@ -111,9 +112,11 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "exit_code": int(exit_code(outcome)),
         "issue": outcome.issue_url,
         "pull_request": outcome.pull_request.url if outcome.pull_request else None,
+        "merged": outcome.merged,
         "base": outcome.base,
         "branch": outcome.branch,
         "cause": outcome.cause,
+        "code": outcome.code,
         "stage": outcome.stage,
         "secondary": list(outcome.secondary),
         "preserved": outcome.preserved,

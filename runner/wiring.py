@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from platformdirs import user_config_path
 
 from delivery.branches import Fresh
+from delivery.checks import Patience, Required
 from delivery.conventions import Conventions
 from delivery.errors import PreflightError
 from delivery.github import GitHub
@@ -75,10 +76,11 @@ class RunOptions:
     base: str | None
     token_file: Path | None
     as_json: bool
+    merge: bool | None = None
 
     def flags(self) -> dict[str, object]:
         """Return what was given as settings, by their names."""
-        return {"agent": self.agent, "token-file": self.token_file}
+        return {"agent": self.agent, "token-file": self.token_file, "merge": self.merge}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +244,12 @@ def conventions(settings: Settings) -> Conventions:
         checkpoint_every=settings.checkpoints.every,
         publishes_checkpoints={"always": True, "never": False}.get(settings.checkpoints.push),
         opens_draft=settings.failed_run.pull_request == "draft",
+        merges=settings.merge,
+        merge_method=settings.merge_method,
+        repairs=settings.repair.limit,
+        moves=settings.repair.moves,
+        checks_required=Required(settings.checks.required),
+        patience=Patience(grace=settings.checks.grace, limit=settings.limits.checks, poll=settings.checks.poll),
         ready_label=settings.labels.ready,
         in_progress_label=settings.labels.in_progress,
     )
@@ -438,7 +446,8 @@ def _continue_command(options: RunOptions, url: IssueUrl, directory: Path) -> st
     agent = None if options.agent is None else _from_anywhere(options.agent, directory)
     given = (("--agent", agent), ("--base", options.base), ("--token-file", token_file))
     typed = [word for name, value in given if value is not None for word in (name, value)]
-    return shlex.join(["nightkeep", "run", str(url), *typed])
+    merge = {None: [], True: ["--merge"], False: ["--no-merge"]}[options.merge]
+    return shlex.join(["nightkeep", "run", str(url), *typed, *merge])
 
 
 def _from_anywhere(agent: str, directory: Path) -> str:

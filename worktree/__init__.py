@@ -18,10 +18,11 @@ from worktree.git import Limits
 from worktree.interruption import Interruption
 from worktree.journal import Journal, read_journal
 from worktree.launch import Launch, name_in_the_way
+from worktree.merging import Upstream
 from worktree.reclaim import Orphan, orphans
 from worktree.record import Retained, alone, has_record, host_name, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
-from worktree.remote import Fence, Origin, RefUpdate
+from worktree.remote import ABSENT, Fence, Origin, RefUpdate
 from worktree.store import rescued_by
 from worktree.survey import Survey
 from worktree.takeover import WENT_ON_FROM, Checkpoint, read_checkpoints
@@ -29,6 +30,7 @@ from worktree.temporary import sweep_temporary, temporary_directory
 from worktree.worktree import CommitRule, Worktree
 
 __all__ = [
+    "ABSENT",
     "CHECKPOINTS",
     "WENT_ON_FROM",
     "AcquisitionError",
@@ -56,6 +58,7 @@ __all__ = [
     "Retained",
     "Survey",
     "UnsettledError",
+    "Upstream",
     "Watch",
     "Worktree",
     "WorktreeError",

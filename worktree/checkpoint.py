@@ -24,6 +24,8 @@ from worktree.transfer import Parcel, Sending
 CHECKPOINTS = "refs/nightkeep/checkpoints/"
 _ATTEMPTS = 2
 _QUICK = (("core.looseCompression", "0"),)  # disk for time
+_MOST_KEPT = 500_000_000  # bytes of changed files; each checkpoint would take as much of the disk
+_MOST_SENT = 100_000_000  # bytes of what origin lacks
 _LAST_WAIT = 5.0  # seconds that sending may still take once the run has ended
 
 
@@ -47,6 +49,18 @@ class Watch(Protocol):
         ...
 
 
+_Signature = tuple[int, ...]
+_SIZE = 2  # where in a signature
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A worktree at one moment: its status, and of each file that is not as committed what changes with it."""
+
+    status: Status
+    files: Mapping[str, _Signature | None]
+
+
 def checkpoint_ref(run_id: str) -> str:
     """Return the ref that names a run's last checkpoint."""
     return f"{CHECKPOINTS}{run_id}"
@@ -61,9 +75,9 @@ class Checkpoints:
         self._report = report
         self._ref = checkpoint_ref(checkout.record.run_id)
         self._due = time.monotonic() + rule.every
-        self._seen: object = None
+        self._seen: _Look | None = None
         self._last: object = None
-        self._index: object = None
+        self._index: _Signature | None = None
         self._hidden: frozenset[str] = frozenset()
         self._sending: Sending | None = None
         self._told: set[str] = set()
@@ -117,6 +131,9 @@ class Checkpoints:
             seen = self._look(checkout, status)
             if seen == self._seen:
                 break
+            size = sum(signature[_SIZE] for signature in seen.files.values() if signature)
+            if size > _MOST_KEPT:
+                raise WorktreeError(f"{size // 10**6} MB of files have changed, more than {_MOST_KEPT // 10**6}")
             if status.head != checkout.record.pinned or status.rows or self._hidden:
                 self._keep(checkout, self._snapshot(checkout, status, screen), status.head)
             self._seen = seen
@@ -147,7 +164,7 @@ class Checkpoints:
         checkout.ledger.checkpoint = snapshot.commit
         self._last = what
 
-    def _look(self, checkout: Checkout, status: Status) -> object:
+    def _look(self, checkout: Checkout, status: Status) -> _Look:
         """Return what is as before only while nothing has changed."""
         index = _signature(os.fspath(checkout.admin / "index"))
         if index != self._index:
@@ -155,7 +172,8 @@ class Checkpoints:
             self._hidden = list_files(checkout.git, checkout.path).hidden
             self._index = index
         paths = {path for _, path in status.rows} | self._hidden
-        return status, {path: _signature(os.path.join(checkout.path, path)) for path in paths}  # noqa: PTH118 - odd bytes
+        files = {path: _signature(os.path.join(checkout.path, path)) for path in paths}  # noqa: PTH118 - odd bytes
+        return _Look(status, files)
 
     def _send(self) -> None:
         """Bring the last one to origin, unless something in it is not to be published."""
@@ -183,6 +201,10 @@ class Checkpoints:
         self._sending.start()
 
     def _why_not(self, checkout: Checkout, commit: str, known: set[str]) -> str | None:
+        beyond = [f"^{oid}" for oid in sorted(known)]
+        size = int(checkout.shared.run("rev-list", "--objects", "--disk-usage", commit, *beyond).text)
+        if size > _MOST_SENT:
+            return f"{size // 10**6} MB of it are not on origin, more than {_MOST_SENT // 10**6}"
         limit = checkout.shared.limits.screen
         found = screen_commits(checkout.shared, [commit], known, checkout.record.pinned, limit=limit)
         if found:
@@ -212,7 +234,7 @@ def _trailers(checkout: Checkout) -> Mapping[str, str]:
     }
 
 
-def _signature(path: str) -> tuple[int, ...] | None:
+def _signature(path: str) -> _Signature | None:
     try:
         status = os.lstat(path)
     except OSError:

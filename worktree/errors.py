@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from worktree.refusal import Refusal
+from worktree.refusal import Refusal, RefusalKind
 
 _MOST_SHOWN = 4000  # characters of an output in an error's text; its field has all of it
 
@@ -94,6 +94,11 @@ class PushRefused(GitError):  # noqa: N818 - it says what happened, as `Interrup
         super().__init__(
             failed.argv, failed.directory, status=failed.status, stdout=failed.stdout, stderr=failed.stderr
         )
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether origin holds commits on the branch that are not here."""
+        return self.refusal.kind is RefusalKind.NON_FAST_FORWARD
 
     def _text(self) -> str:
         return f"origin did not take {', '.join(self.refs)}: {self.refusal}"

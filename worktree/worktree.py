@@ -20,6 +20,16 @@ from worktree.git import IDENTITY
 from worktree.inclusion import Included
 from worktree.interruption import Interruption
 from worktree.launch import Launch
+from worktree.merging import (
+    Upstream,
+    changed_paths,
+    conflicts,
+    finish_merge,
+    look_upstream,
+    merge,
+    new_in,
+    workflow_texts,
+)
 from worktree.preservation import preserve
 from worktree.reclaim import reclaim
 from worktree.record import Retained, aside_of
@@ -192,6 +202,43 @@ class Worktree:
         """Push the Issue branch, as a fast-forward, read its id back from origin and return it. Raises GitError."""
         self._settled = self._checkout.push_branch("Issue branch")
         return self._settled
+
+    def look_upstream(self, base: str, *, foreign: bool) -> Upstream:
+        """See what origin has that HEAD has not, and fetch it: of the Base branch, with `foreign` of the Issue branch.
+
+        Raises GitError, or Interrupted.
+        """
+        return look_upstream(self._checkout, base, foreign=foreign)
+
+    def new_in(self, commit: str) -> tuple[str, ...]:
+        """Return the commits that would come with `commit`, oldest first, each as a short id and its subject."""
+        return new_in(self._checkout, commit)
+
+    def merge(self, commit: str, name: str) -> tuple[str, ...]:
+        """Merge a commit that `look_upstream` found and that people call `name`; return the paths that conflict.
+
+        With any the merge is left in progress, for a session to resolve; `finish_merge` then sees to it. Call it only
+        when nothing is unfinished, as `settle` leaves it. Raises GitError when git refuses the merge.
+        """
+        if not merge(self._checkout, commit, name):
+            return conflicts(self._checkout)
+        self._settled = self.head()
+        return ()
+
+    def finish_merge(self, commit: str) -> str | None:
+        """See that a session resolved the merge of `commit`; return what it left undone, None for nothing.
+
+        What it staged and did not commit is committed. Call `settle` after it. Raises GitError.
+        """
+        return finish_merge(self._checkout, commit)
+
+    def workflow_texts(self) -> tuple[str, ...]:
+        """Return the texts of the GitHub workflows in HEAD's commit."""
+        return workflow_texts(self._checkout)
+
+    def changed_paths(self, base_commit: str) -> tuple[str, ...]:
+        """Return the paths that HEAD changes since it left the Base branch at `base_commit`."""
+        return changed_paths(self._checkout, base_commit)
 
     def settle(self, subject: str, rule: CommitRule = CommitRule.AUTO) -> tuple[str, ...]:
         """After a session that ended well, account for uncommitted work.

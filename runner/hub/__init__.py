@@ -6,7 +6,20 @@ Starlette nor uvicorn.
 
 from runner.hub import drills
 from runner.hub.access import Permission, Token, TokenKind
+from runner.hub.checks import NEVER, Check, Source, Wait
 from runner.hub.observation import Exchange
 from runner.hub.server import Hub, serve
 
-__all__ = ["Exchange", "Hub", "Permission", "Token", "TokenKind", "drills", "serve"]
+__all__ = [
+    "NEVER",
+    "Check",
+    "Exchange",
+    "Hub",
+    "Permission",
+    "Source",
+    "Token",
+    "TokenKind",
+    "Wait",
+    "drills",
+    "serve",
+]

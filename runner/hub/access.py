@@ -38,12 +38,25 @@ class TokenKind(StrEnum):
     ACTIONS = "actions"
 
 
+class Area(StrEnum):
+    """What a token is given or not given besides its permission.
+
+    https://docs.github.com/rest/authentication/permissions-required-for-fine-grained-personal-access-tokens
+    """
+
+    ACTIONS = "actions"
+    ADMINISTRATION = "administration"
+    CHECKS = "checks"
+    STATUSES = "statuses"
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a token may do, and what kind it is."""
+    """What a token may do, what kind it is, and what it may not even read."""
 
     permission: Permission
     kind: TokenKind = TokenKind.FINE_GRAINED
+    without: frozenset[Area] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,7 @@ class Visitor:
     login: str
     permission: Permission
     kind: TokenKind = TokenKind.FINE_GRAINED
+    without: frozenset[Area] = frozenset()
 
     def may(self, needed: Permission) -> bool:
         """Tell whether the visitor has at least the permission `needed`."""
@@ -91,8 +105,8 @@ class Door:
 def _visitor(place: int, given: Permission | Token) -> Visitor:
     token = given if isinstance(given, Token) else Token(given)
     if token.kind is TokenKind.ACTIONS:
-        return Visitor("github-actions[bot]", token.permission, token.kind)
-    return Visitor(LOGIN if place == 1 else f"{LOGIN}-{place}", token.permission, token.kind)
+        return Visitor("github-actions[bot]", token.permission, token.kind, token.without)
+    return Visitor(LOGIN if place == 1 else f"{LOGIN}-{place}", token.permission, token.kind, token.without)
 
 
 def _token(authorization: str) -> str:

@@ -7,6 +7,7 @@ never enforced: a drill does that.
 
 import time
 from collections import Counter
+from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,23 +35,25 @@ class ApiHeaders:
         self._site.requests.append((scope["method"], scope["path"]))
         visitor = self._site.door.visitor(Headers(scope=scope).get("authorization", ""))
         resource = "graphql" if scope["path"].startswith("/api/graphql") else "core"
-        own = self._rate(visitor, resource) | _token_headers(visitor)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                # "Nothing new" costs nothing, to who has a token.
+                is_free = message["status"] == HTTPStatus.NOT_MODIFIED and visitor is not None
+                own = self._rate(visitor, resource, cost=0 if is_free else 1) | _token_headers(visitor)
                 for name, value in own.items():
                     headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
 
-    def _rate(self, visitor: Visitor | None, resource: str) -> dict[str, str]:
+    def _rate(self, visitor: Visitor | None, resource: str, *, cost: int) -> dict[str, str]:
         if time.time() >= self._reset:
             self._used.clear()
             self._reset = int(time.time()) + _HOUR
         key = (visitor.login if visitor else "", resource)
-        self._used[key] += 1
+        self._used[key] += cost
         limit = _limit(visitor)
         used = min(self._used[key], limit)
         numbers = {"limit": limit, "remaining": limit - used, "reset": self._reset, "used": used}

@@ -9,8 +9,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount
 
 from runner.hub.api_headers import ApiHeaders
+from runner.hub.check_pages import check_page_routes
 from runner.hub.git_http import git_routes
 from runner.hub.graphql_api import graphql_routes
+from runner.hub.job_logs import job_log_routes
 from runner.hub.lfs import lfs_routes
 from runner.hub.misbehaviour import Misbehaviour
 from runner.hub.moved import Moved
@@ -24,7 +26,14 @@ from runner.hub.site import Site
 def application(site: Site) -> Starlette:
     """Return the application: the APIs first, because a repository's address would match theirs too."""
     apis = [*graphql_routes(site), Mount("/api/v3", routes=rest_routes(site))]
-    routes = [*apis, *git_routes(site), *lfs_routes(site), *page_routes(site)]
+    routes = [
+        *apis,
+        *git_routes(site),
+        *lfs_routes(site),
+        *job_log_routes(site),
+        *check_page_routes(site),
+        *page_routes(site),
+    ]
     handlers = {HTTPException: _missing, Exception: _bug}
     return Starlette(routes=routes, middleware=_middleware(site), exception_handlers=handlers)
 

@@ -5,8 +5,10 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 _DEADLINE = 60  # seconds; everything here works on a local repository
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _CONFLICT = 1  # what `git merge-tree` ends with when the merge is not clean
 
 # `safe.directory`: a repository that is used in place may belong to somebody else, and whoever starts the hub named
@@ -34,6 +36,15 @@ class Difference:
     files: int = 0
     additions: int = 0
     deletions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file, as git writes its name, and the lines that came and went."""
+
+    file: str
+    additions: int
+    deletions: int
 
 
 class BareRepository:
@@ -109,15 +120,72 @@ class BareRepository:
         """Move `branch` from exactly `old` to `new`; returns False when it is somewhere else by now."""
         return self._run("update-ref", "-m", why, f"refs/heads/{branch}", new, old).returncode == 0
 
+    def fork_point(self, commit: str) -> str:
+        """Return where the history of `commit` left the default branch; what it was made on, if it is part of that."""
+        main = self.commit(self.default_branch())
+        shared = self._run("merge-base", main, commit).stdout.strip() if main else ""
+        return shared if shared not in ("", commit) else self.commit(f"{commit}^") or _EMPTY_TREE
+
+    def changed_files(self, base: str, head: str) -> list[str]:
+        """Return the files that differ between two commits."""
+        names = self._git("diff", "--name-only", "--no-renames", "-z", base, head)
+        return [name for name in names.split("\0") if name]
+
+    def files(self, commit: str, directory: str) -> dict[str, str]:
+        """Return the text of every file that stands in `directory` itself, by its path."""
+        names = self._git("ls-tree", "-z", "--name-only", commit, f"{directory}/").split("\0")
+        return {name: self._git("show", f"{commit}:{name}") for name in names if name}
+
+    def write_files(self, commit: str, directory: Path) -> None:
+        """Write the files of a commit into the new `directory`; the index that git wants for it lies beside."""
+        directory.mkdir()
+        index = {"GIT_INDEX_FILE": f"{directory}.index"}
+        self._git(f"--work-tree={directory}", "read-tree", "--reset", "-u", commit, extra=index)
+
+    def is_ancestor(self, one: str, other: str) -> bool:
+        """Tell whether the history of `other` has the commit `one`."""
+        return self._run("merge-base", "--is-ancestor", one, other).returncode == 0
+
+    def rebased(self, head: str, onto: str, committer: Signature) -> str | None:
+        """Return the last of the commits of `head` made anew on `onto`, or None when they conflict."""
+        quiet = ("-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false")
+        identity = {"GIT_COMMITTER_NAME": committer.name, "GIT_COMMITTER_EMAIL": committer.email}
+        with TemporaryDirectory(prefix="nightkeep-hub-") as directory:
+            place = f"{directory}/tree"
+            self._git(*quiet, "worktree", "add", "--quiet", "--detach", place, head)
+            try:
+                ended = self._run("-C", place, *quiet, "rebase", "--quiet", onto, extra=identity)
+                return self._git("-C", place, "rev-parse", "HEAD") if ended.returncode == 0 else None
+            finally:
+                self._git("worktree", "remove", "--force", place)
+
+    def create_ref(self, branch: str, commit: str) -> None:
+        """Make the new branch `branch`."""
+        self._git("update-ref", f"refs/heads/{branch}", commit, "")
+
+    def delete_ref(self, name: str, old: str) -> bool:
+        """Delete the ref `name` that holds `old`; returns False when it is not there any more."""
+        return self._run("update-ref", "-d", name, old).returncode == 0
+
     def difference(self, base: str, head: str) -> Difference:
         """Count what `head` has beyond `base`; nothing when the two share no history."""
         if not self.related(base, head):
             return Difference()
         commits = int(self._git("rev-list", "--count", f"{base}..{head}"))
-        rows = [line.split("\t") for line in self._git("diff", "--numstat", f"{base}...{head}").splitlines()]
+        changes = self.changes(base, head)
+        added, deleted = sum(change.additions for change in changes), sum(change.deletions for change in changes)
+        return Difference(commits=commits, files=len(changes), additions=added, deletions=deleted)
+
+    def changes(self, base: str, head: str) -> list[Change]:
+        """Return the files that `head` changes since it left `base`."""
+        rows = (line.split("\t", 2) for line in self._git("diff", "--numstat", f"{base}...{head}").splitlines())
         # A binary file has a dash in place of each count.
-        added, deleted = ([int(row[column]) for row in rows if row[column] != "-"] for column in (0, 1))
-        return Difference(commits=commits, files=len(rows), additions=sum(added), deletions=sum(deleted))
+        return [Change(file, int(added.replace("-", "0")), int(gone.replace("-", "0"))) for added, gone, file in rows]
+
+    def log(self, base: str, head: str) -> list[tuple[str, str, str]]:
+        """Return id, author and subject of the commits that `head` has beyond `base`, oldest first."""
+        lines = self._git("log", "--reverse", "--format=%H%x00%an%x00%s", f"{base}..{head}").splitlines()
+        return [(commit, author, subject) for commit, author, subject in (line.split("\0") for line in lines)]
 
     def _git(self, *words: str, stdin: str = "", extra: Mapping[str, str] | None = None) -> str:
         ended = self._run(*words, stdin=stdin, extra=extra)

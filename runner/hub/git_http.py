@@ -81,6 +81,8 @@ class _Service:
                 finally:
                     feeding.cancel()
                     await _end(process)
+        if _NEEDED[service] is Permission.WRITE and not advertise:
+            await run_in_threadpool(self._site.ci.look, repository)
 
 
 def _refusal(visitor: Visitor | None, repository: Repository | None, service: str) -> Response | None:

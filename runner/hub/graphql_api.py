@@ -1,9 +1,10 @@
-"""The GraphQL API: the excerpt of GitHub's schema that draft and ready need, which REST cannot do.
+"""The GraphQL API: the excerpt of GitHub's schema that drafts and merge queues need, which REST cannot do.
 
 https://docs.github.com/graphql. A query that fails is answered 200 with `errors`, as on GitHub.
 """
 
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 from graphql import GraphQLError, GraphQLSchema, build_schema, graphql_sync
@@ -12,18 +13,43 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from runner.hub import merge_queue
 from runner.hub.access import Permission, TokenKind, Visitor
+from runner.hub.merging import answered
 from runner.hub.pull_requests import follow
 from runner.hub.refusal import ARCHIVED, FORBIDDEN, NO_DRAFTS, Refusal
 from runner.hub.site import Site
-from runner.hub.store import Issue, Repository
+from runner.hub.store import Issue, QueueEntry, Repository
 
 SCHEMA = """
 scalar URI
 scalar GitObjectID
+scalar DateTime
 interface Node { id: ID! }
 enum PullRequestState { CLOSED MERGED OPEN }
-type User { login: String! }
+enum MergeableState { CONFLICTING MERGEABLE UNKNOWN }
+enum MergeStateStatus { BEHIND BLOCKED CLEAN DIRTY DRAFT HAS_HOOKS UNKNOWN UNSTABLE }
+enum MergeQueueEntryState { AWAITING_CHECKS LOCKED MERGEABLE QUEUED UNMERGEABLE }
+enum PullRequestTimelineItemsItemType { REMOVED_FROM_MERGE_QUEUE_EVENT }
+interface Actor { login: String! }
+type User implements Actor & Node { id: ID! login: String! }
+type Commit implements Node { id: ID! oid: GitObjectID! }
+type MergeQueueEntry implements Node {
+  id: ID!
+  position: Int!
+  state: MergeQueueEntryState!
+  enqueuedAt: DateTime!
+  baseCommit: Commit
+  headCommit: Commit
+}
+type RemovedFromMergeQueueEvent implements Node {
+  id: ID!
+  createdAt: DateTime!
+  reason: String
+  beforeCommit: Commit
+}
+union PullRequestTimelineItems = RemovedFromMergeQueueEvent
+type PullRequestTimelineItemsConnection { totalCount: Int! nodes: [PullRequestTimelineItems] }
 type PullRequest implements Node {
   id: ID!
   number: Int!
@@ -38,17 +64,39 @@ type PullRequest implements Node {
   headRefOid: GitObjectID!
   baseRefName: String!
   baseRefOid: GitObjectID!
+  mergeable: MergeableState!
+  mergeStateStatus: MergeStateStatus!
+  isMergeQueueEnabled: Boolean!
+  isInMergeQueue: Boolean!
+  mergeQueueEntry: MergeQueueEntry
+  timelineItems(
+    first: Int
+    last: Int
+    itemTypes: [PullRequestTimelineItemsItemType!]
+  ): PullRequestTimelineItemsConnection!
 }
+type Repository implements Node { id: ID! nameWithOwner: String! pullRequest(number: Int!): PullRequest }
 type IssueComment implements Node { id: ID! body: String! viewerDidAuthor: Boolean! }
 input ConvertPullRequestToDraftInput { clientMutationId: String pullRequestId: ID! }
 type ConvertPullRequestToDraftPayload { clientMutationId: String pullRequest: PullRequest }
 input MarkPullRequestReadyForReviewInput { clientMutationId: String pullRequestId: ID! }
 type MarkPullRequestReadyForReviewPayload { clientMutationId: String pullRequest: PullRequest }
+input EnqueuePullRequestInput {
+  clientMutationId: String
+  pullRequestId: ID!
+  expectedHeadOid: GitObjectID
+}
+type EnqueuePullRequestPayload { clientMutationId: String mergeQueueEntry: MergeQueueEntry }
+input DequeuePullRequestInput { clientMutationId: String id: ID! }
+type DequeuePullRequestPayload { clientMutationId: String mergeQueueEntry: MergeQueueEntry }
 type Query {
   node(id: ID!): Node
+  repository(owner: String!, name: String!): Repository
   viewer: User!
 }
 type Mutation {
+  enqueuePullRequest(input: EnqueuePullRequestInput!): EnqueuePullRequestPayload
+  dequeuePullRequest(input: DequeuePullRequestInput!): DequeuePullRequestPayload
   convertPullRequestToDraft(input: ConvertPullRequestToDraftInput!): ConvertPullRequestToDraftPayload
   markPullRequestReadyForReview(input: MarkPullRequestReadyForReviewInput!): MarkPullRequestReadyForReviewPayload
 }
@@ -82,8 +130,11 @@ class _Resolvers:
     def root(self) -> dict[str, Any]:
         """Return the resolvers under their names in the schema."""
         return {
-            "viewer": {"login": self._visitor.login},
+            "viewer": {"id": f"U_{self._visitor.login}", "login": self._visitor.login},
+            "enqueuePullRequest": lambda _info, **arguments: self._enqueue(arguments["input"]),
+            "dequeuePullRequest": lambda _info, **arguments: self._dequeue(arguments["input"]),
             "node": lambda _info, **arguments: self._node(arguments["id"]),
+            "repository": lambda _info, **arguments: self._repository(arguments["owner"], arguments["name"]),
             "convertPullRequestToDraft": lambda _info, **arguments: self._set(arguments["input"], draft=True),
             "markPullRequestReadyForReview": lambda _info, **arguments: self._set(arguments["input"], draft=False),
         }
@@ -93,16 +144,65 @@ class _Resolvers:
         if comment is not None:
             own = comment.author == self._visitor.login
             return {"__typename": "IssueComment", "id": node_id, "body": comment.body, "viewerDidAuthor": own}
-        repository, issue = self._pull_request(node_id)
-        return self._shape(repository, issue)
+        return self._seen(node_id)
+
+    def _repository(self, owner: str, name: str) -> dict[str, Any]:
+        found = self._site.store.repositories.find(owner, name)
+        if found is None:
+            raise _error("NOT_FOUND", f"Could not resolve to a Repository with the name '{owner}/{name}'.")
+        return {
+            "__typename": "Repository",
+            "id": f"R_{found.id}",
+            "nameWithOwner": found.full_name,
+            "pullRequest": lambda _info, **arguments: self._numbered(found, arguments["number"]),
+        }
+
+    def _numbered(self, repository: Repository, number: int) -> dict[str, Any]:
+        issue = self._site.store.issues.find(repository.id, number)
+        if issue is None or issue.pull is None:
+            raise _error("NOT_FOUND", f"Could not resolve to a PullRequest with the number of {number}.")
+        return self._seen(issue.node_id)
+
+    def _seen(self, node_id: str) -> dict[str, Any]:
+        """Return a pull request that is looked at: the merge queue goes on before."""
+        repository, _ = self._pull_request(node_id)
+        merge_queue.go_on(self._site, repository)
+        return self._shape(*self._pull_request(node_id))
+
+    def _enqueue(self, given: dict[str, Any]) -> dict[str, Any]:
+        repository, issue = self._pull_request(given["pullRequestId"])
+        self._check_writing(repository)
+        try:
+            entry = merge_queue.enqueue(self._site, repository, issue, self._visitor, given.get("expectedHeadOid"))
+        except Refusal as refusal:
+            raise _error("UNPROCESSABLE", refusal.message) from None
+        return self._queued(given, repository, entry)
+
+    def _dequeue(self, given: dict[str, Any]) -> dict[str, Any]:
+        repository, issue = self._pull_request(given["id"])
+        self._check_writing(repository)
+        try:
+            entry = merge_queue.dequeue(self._site, issue)
+        except Refusal as refusal:
+            raise _error("UNPROCESSABLE", refusal.message) from None
+        return self._queued(given, repository, entry)
+
+    def _queued(self, given: dict[str, Any], repository: Repository, entry: QueueEntry) -> dict[str, Any]:
+        shape = self._entry(repository, entry)
+        return {"clientMutationId": given.get("clientMutationId"), "mergeQueueEntry": shape}
+
+    def _check_writing(self, repository: Repository) -> None:
+        if not self._visitor.may(Permission.WRITE):
+            raise _error("FORBIDDEN", FORBIDDEN[self._visitor.kind])
+        if repository.archived:
+            raise _error("FORBIDDEN", ARCHIVED)
 
     def _set(self, given: dict[str, Any], *, draft: bool) -> dict[str, Any]:
         repository, issue = self._pull_request(given["pullRequestId"])
         # A workflow's token may not, whatever its permissions are.
-        if not self._visitor.may(Permission.WRITE) or self._visitor.kind is TokenKind.ACTIONS:
+        if self._visitor.kind is TokenKind.ACTIONS:
             raise _error("FORBIDDEN", FORBIDDEN[self._visitor.kind])
-        if repository.archived:
-            raise _error("FORBIDDEN", ARCHIVED)
+        self._check_writing(repository)
         if draft and not repository.drafts:
             raise _error("UNPROCESSABLE", NO_DRAFTS)
         if not issue.open:
@@ -126,7 +226,12 @@ class _Resolvers:
         if issue.pull is None:
             raise ValueError(f"#{issue.number} is an issue")
         merged = issue.pull.merged_at is not None
-        return {
+        entry = merge_queue.entry_of(self._site, issue)
+        return self._merge_state(repository, issue) | {
+            "isMergeQueueEnabled": merge_queue.method_of(self._site, repository, issue.pull.base) is not None,
+            "isInMergeQueue": entry is not None,
+            "mergeQueueEntry": None if entry is None else self._entry(repository, entry),
+            "timelineItems": lambda _info, **arguments: self._timeline(issue, **arguments),
             "__typename": "PullRequest",
             "id": issue.node_id,
             "number": issue.number,
@@ -142,6 +247,48 @@ class _Resolvers:
             "baseRefName": issue.pull.base,
             "baseRefOid": issue.pull.base_id,
         }
+
+    def _merge_state(self, repository: Repository, issue: Issue) -> dict[str, Any]:
+        """Return the resolvers of what git is asked for only when the query wants it, and once."""
+        states = {None: "UNKNOWN", True: "MERGEABLE", False: "CONFLICTING"}
+        found = cache(partial(answered, self._site, repository, issue))
+        return {
+            "mergeable": lambda _info: states[found().mergeable],
+            "mergeStateStatus": lambda _info: found().state.upper(),
+        }
+
+    def _entry(self, repository: Repository, entry: QueueEntry) -> dict[str, Any]:
+        return {
+            "__typename": "MergeQueueEntry",
+            "id": entry.node_id,
+            "position": merge_queue.position(self._site, repository, entry),
+            "state": "QUEUED" if entry.group_id is None else "AWAITING_CHECKS",
+            "enqueuedAt": entry.enqueued_at,
+            "baseCommit": _commit(entry.base_id),
+            "headCommit": _commit(entry.group_id),
+        }
+
+    def _timeline(
+        self, issue: Issue, first: int | None = None, last: int | None = None, **_types: object
+    ) -> dict[str, Any]:
+        """Return when and why a pull request left the queue; it is all that the hub remembers of its life."""
+        left = self._site.store.queue.left(issue.id)
+        shown = left[:first] if last is None else left[-last:]
+        nodes = [
+            {
+                "__typename": "RemovedFromMergeQueueEvent",
+                "id": f"RFMQE_{entry.id}",
+                "createdAt": entry.left_at,
+                "reason": entry.reason,
+                "beforeCommit": _commit(entry.head_id),
+            }
+            for entry in shown
+        ]
+        return {"totalCount": len(left), "nodes": nodes}
+
+
+def _commit(object_id: str | None) -> dict[str, str] | None:
+    return None if object_id is None else {"__typename": "Commit", "id": f"C_{object_id}", "oid": object_id}
 
 
 def with_draft(issue: Issue, *, draft: bool) -> Issue:

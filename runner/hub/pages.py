@@ -1,36 +1,27 @@
 """Plain pages for people: what the hub has, and one page for each issue and pull request.
 
-They need no token: they show what the API shows, on loopback. Everything that somebody wrote is escaped, and the
-Content-Security-Policy lets nothing run or load.
+They need no token: they show what the API shows, on loopback.
 """
 
 import re
 from collections.abc import Iterable
 from html import escape
-from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from runner.hub.layout import HEADERS, link, missing, object_id, page
+from runner.hub.pull_page import pull_html
 from runner.hub.pull_requests import follow
 from runner.hub.site import Site
 from runner.hub.store import Comment, Issue, Repository
 from runner.hub.stylesheet import STYLESHEET
 
-_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
 # Tags that GitHub lets through and that carry nothing: no attribute, so no script and no address.
 _PLAIN_TAG = re.compile(r"&lt;(/?(?:details|summary|sub|sup|kbd))&gt;")
 _HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_SHORT_ID = 10  # characters of an object id that people read
 
 
 def page_routes(site: Site) -> list[BaseRoute]:
@@ -54,48 +45,49 @@ class _Pages:
     def front(self, _request: Request) -> Response:
         """List the repositories."""
         names = [repository.full_name for repository in self._site.store.repositories.all()]
-        items = "".join(f"<li>{_link(f'/{name}', name)}</li>" for name in names)
-        return _page("Nightkeep hub", f"<h1>Repositories</h1><ul>{items or '<li>None yet.</li>'}</ul>")
+        items = "".join(f"<li>{link(f'/{name}', name)}</li>" for name in names)
+        return page("Nightkeep hub", f"<h1>Repositories</h1><ul>{items or '<li>None yet.</li>'}</ul>")
 
     def stylesheet(self, _request: Request) -> Response:
         """Serve the stylesheet."""
-        return PlainTextResponse(STYLESHEET, media_type="text/css", headers=_HEADERS)
+        return PlainTextResponse(STYLESHEET, media_type="text/css", headers=HEADERS)
 
     def repository(self, request: Request) -> Response:
         """List the issues and pull requests of one repository, newest first."""
         repository = self._repository(request)
         if repository is None:
-            return _missing()
+            return missing()
         issues = reversed(self._site.store.issues.all(repository.id))
         items = "".join(f"<li>{_line(repository, issue)}</li>" for issue in issues)
         heading = f"<h1>{escape(repository.full_name)}</h1>"
-        return _page(repository.full_name, f"{heading}<ul>{items or '<li>No issues yet.</li>'}</ul>")
+        return page(repository.full_name, f"{heading}<ul>{items or '<li>No issues yet.</li>'}</ul>")
 
     def issue(self, request: Request) -> Response:
         """Show one issue or pull request with its comments."""
         repository = self._repository(request)
         if repository is None:
-            return _missing()
+            return missing()
         found = self._site.store.issues.find(repository.id, request.path_params["number"])
         if found is None:
-            return _missing()
+            return missing()
         issue = follow(self._site.store, repository, found)
         comments = self._site.store.comments.all(issue.id)
-        return _page(f"{issue.title} · #{issue.number}", issue_html(repository, issue, comments))
+        proposal = pull_html(self._site, repository, issue) if issue.pull is not None else ""
+        return page(f"{issue.title} · #{issue.number}", issue_html(repository, issue, comments, proposal))
 
     def _repository(self, request: Request) -> Repository | None:
         name = request.path_params["name"].removesuffix(".git")
         return self._site.store.repositories.find(request.path_params["owner"], name)
 
 
-def issue_html(repository: Repository, issue: Issue, comments: Iterable[Comment]) -> str:
-    """Return the page's body for one issue or pull request."""
+def issue_html(repository: Repository, issue: Issue, comments: Iterable[Comment], proposal: str) -> str:
+    """Return the page's body for one issue or pull request; `proposal` is what only the latter has."""
     texts = [_text(issue.author, issue.created_at, issue.body or "", "")]
     texts += [_text(one.author, one.created_at, one.body, f"issuecomment-{one.id}") for one in comments]
-    home = _link(f"/{repository.full_name}", repository.full_name)
+    home = link(f"/{repository.full_name}", repository.full_name)
     return (
         f"<header><p>{home}</p><h1>{escape(issue.title)} <span class='quiet'>#{issue.number}</span></h1>"
-        f"<p>{_badge(issue)} {_labels(issue)}</p>{_ends(issue)}</header>{''.join(texts)}"
+        f"<p>{_badge(issue)} {_labels(issue)}</p>{_ends(issue)}</header>{''.join(texts)}{proposal}"
     )
 
 
@@ -121,25 +113,10 @@ def _raw_html(_renderer: object, tokens: list[object], place: int, _options: obj
     return _PLAIN_TAG.sub(r"<\1>", raw)
 
 
-def _page(title: str, body: str) -> Response:
-    head = (
-        f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{escape(title)}</title><link rel="stylesheet" href="/hub.css">'
-    )
-    document = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
-    return HTMLResponse(document, headers=_HEADERS)
-
-
-def _missing() -> Response:
-    response = _page("Not found", "<h1>Not found</h1><p>There is nothing here.</p>")
-    response.status_code = 404
-    return response
-
-
 def _line(repository: Repository, issue: Issue) -> str:
     kind = "issues" if issue.pull is None else "pull"
-    link = _link(f"/{repository.full_name}/{kind}/{issue.number}", f"#{issue.number} {issue.title}")
-    return f"{_badge(issue)} {link} {_labels(issue)}"
+    named = link(f"/{repository.full_name}/{kind}/{issue.number}", f"#{issue.number} {issue.title}")
+    return f"{_badge(issue)} {named} {_labels(issue)}"
 
 
 def _text(author: str, time: str, body: str, anchor: str) -> str:
@@ -160,11 +137,5 @@ def _labels(issue: Issue) -> str:
 def _ends(issue: Issue) -> str:
     if issue.pull is None:
         return ""
-    head, base, object_id = (escape(text) for text in (issue.pull.head, issue.pull.base, issue.pull.head_id))
-    return (
-        f"<p><code>{head}</code> → <code>{base}</code> at <code title='{object_id}'>{object_id[:_SHORT_ID]}</code></p>"
-    )
-
-
-def _link(path: str, text: str) -> str:
-    return f'<a href="{escape(quote(path))}">{escape(text)}</a>'
+    head, base = escape(issue.pull.head), escape(issue.pull.base)
+    return f"<p><code>{head}</code> → <code>{base}</code> at {object_id(issue.pull.head_id)}</p>"

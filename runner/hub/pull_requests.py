@@ -1,11 +1,11 @@
-"""What happens to pull requests: opening, following the branches, merging."""
+"""What happens to pull requests: opening, following the branches, having been merged."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from runner.hub.access import Visitor
-from runner.hub.bare import BareRepository, Difference, GitError, Signature
+from runner.hub.bare import BareRepository
 from runner.hub.refusal import NO_DRAFTS, Refusal, custom, invalid
 from runner.hub.store import Issue, Pull, Repository, Store
 from runner.hub.store.database import now
@@ -24,25 +24,6 @@ class Proposal:
     head: str
     base: str
     draft: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeOrder:
-    """How somebody wants a pull request merged; `head_id` None means whatever its head is."""
-
-    method: str
-    head_id: str | None
-    title: str | None
-    message: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mergeability:
-    """GitHub's two fields, and how far the head is from the base."""
-
-    mergeable: bool | None
-    state: str
-    difference: Difference
 
 
 def open_pull_request(store: Store, repository: Repository, visitor: Visitor, proposal: Proposal) -> Issue:
@@ -70,6 +51,9 @@ def follow(store: Store, repository: Repository, issue: Issue, branches: Mapping
     seen = BareRepository(repository.path).refs() if branches is None else branches
     if followed(issue, seen) == issue:
         return issue
+    if _was_merged(repository, issue, seen):
+        commit = seen[issue.pull.base]
+        return record_merge(store, repository, issue, repository.owner, commit)
     return store.issues.change(issue.id, lambda before: followed(before, seen))
 
 
@@ -83,45 +67,21 @@ def followed(issue: Issue, branches: Mapping[str, str]) -> Issue:
     return replace(issue, pull=replace(issue.pull, head_id=head, base_id=base))
 
 
-def mergeability(repository: Repository, issue: Issue) -> Mergeability:
-    """Ask git whether the pull request merges cleanly."""
-    if issue.pull is None:
-        raise ValueError(f"#{issue.number} is an issue")
+def record_merge(store: Store, repository: Repository, issue: Issue, login: str, commit: str) -> Issue:
+    """Say that the user `login` merged a pull request by `commit`, which its base holds; close what it closes."""
+
+    def merged(before: Issue) -> Issue:
+        pull = before.pull and replace(before.pull, merged_at=now(), merged_by=login, merge_id=commit)
+        return replace(closed(before, login), pull=pull)
+
     bare = BareRepository(repository.path)
-    try:
-        difference = bare.difference(issue.pull.base_id, issue.pull.head_id)
-    except GitError:
-        difference = Difference()  # the commits of a pull request that was closed long ago may be gone
-    if not issue.open:
-        return Mergeability(mergeable=None, state="unknown", difference=difference)
-    mergeable = bare.merged_tree(issue.pull.base_id, issue.pull.head_id) is not None
-    return Mergeability(mergeable=mergeable, state=_merge_state(issue.pull, mergeable=mergeable), difference=difference)
-
-
-def merge(store: Store, repository: Repository, issue: Issue, visitor: Visitor, order: MergeOrder) -> Issue:
-    """Merge a pull request that `follow` has returned, or raise the Refusal that GitHub would answer."""
-    pull = _mergeable_pull(issue, order)
-    bare = BareRepository(repository.path)
-    tree = bare.merged_tree(pull.base_id, pull.head_id)
-    if tree is None:
-        raise Refusal(405, "Pull Request is not mergeable")
-    parents = (pull.base_id,) if order.method == "squash" else (pull.base_id, pull.head_id)
-    message = merge_message(repository.owner, issue, order)
-    commit = bare.write_commit(tree, parents, message, _signature(visitor))
-    if not bare.move_branch(pull.base, commit, pull.base_id, f"merge pull request #{issue.number}"):
-        raise Refusal(405, "Base branch was modified. Review and try the merge again.")
-    return _record_merge(store, repository, issue, visitor, commit)
-
-
-def merge_message(owner: str, issue: Issue, order: MergeOrder) -> str:
-    """Return the whole message of the commit that a merge makes."""
-    branch = issue.pull.head if issue.pull else ""
-    if order.method == "squash":
-        title, message = f"{issue.title} (#{issue.number})", issue.body or ""
-    else:
-        title, message = f"Merge pull request #{issue.number} from {owner}/{branch}", issue.title
-    parts = (order.title or title, message if order.message is None else order.message)
-    return "\n\n".join(part for part in parts if part) + "\n"
+    with store.transaction():
+        after = store.issues.change(issue.id, merged)
+        if after.pull and after.pull.base == bare.default_branch():
+            _close_named(store, repository, after, login)
+    if after.pull and store.rules.settings(repository.id).delete_branch_on_merge:
+        bare.delete_ref(f"refs/heads/{after.pull.head}", after.pull.head_id)
+    return after
 
 
 def closing_numbers(body: str | None) -> list[int]:
@@ -148,42 +108,16 @@ def _refuse_second(issues: list[Issue], repository: Repository, pull: Pull) -> N
         raise custom("PullRequest", f"A pull request already exists for {repository.owner}:{pull.head}.")
 
 
-def _mergeable_pull(issue: Issue, order: MergeOrder) -> Pull:
-    if issue.pull is None or not issue.open:
-        raise Refusal(405, "Pull Request is not mergeable")
-    if issue.pull.draft:
-        raise Refusal(405, "Pull Request is still a draft")
-    if order.head_id is not None and order.head_id != issue.pull.head_id:
-        raise Refusal(409, "Head branch was modified. Review and try the merge again.")
-    if order.method not in ("merge", "squash"):
-        raise Refusal(405, f"{order.method.capitalize()} merges are not allowed on this repository.")
-    return issue.pull
+def _was_merged(repository: Repository, issue: Issue, branches: Mapping[str, str]) -> bool:
+    """Tell whether somebody has pushed to the base what the pull request proposes, which merges it."""
+    if issue.pull is None or branches.get(issue.pull.head, issue.pull.head_id) != issue.pull.head_id:
+        return False
+    base_id = branches.get(issue.pull.base, issue.pull.base_id)
+    return base_id != issue.pull.base_id and BareRepository(repository.path).is_ancestor(issue.pull.head_id, base_id)
 
 
-def _record_merge(store: Store, repository: Repository, issue: Issue, visitor: Visitor, commit: str) -> Issue:
-    def merged(before: Issue) -> Issue:
-        pull = before.pull and replace(before.pull, merged_at=now(), merged_by=visitor.login, merge_id=commit)
-        return replace(closed(before, visitor.login), pull=pull)
-
-    with store.transaction():
-        after = store.issues.change(issue.id, merged)
-        if after.pull and after.pull.base == BareRepository(repository.path).default_branch():
-            _close_named(store, repository, after, visitor)
-    return after
-
-
-def _close_named(store: Store, repository: Repository, issue: Issue, visitor: Visitor) -> None:
+def _close_named(store: Store, repository: Repository, issue: Issue, login: str) -> None:
     for number in closing_numbers(issue.body):
         named = store.issues.find(repository.id, number)
         if named is not None and named.pull is None:
-            store.issues.close(named.id, visitor.login)
-
-
-def _merge_state(pull: Pull, *, mergeable: bool) -> str:
-    if not mergeable:
-        return "dirty"
-    return "draft" if pull.draft else "clean"
-
-
-def _signature(visitor: Visitor) -> Signature:
-    return Signature(name=visitor.login, email=f"{visitor.login}@users.noreply.github.com")
+            store.issues.close(named.id, login)

@@ -4,21 +4,23 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
 
 from runner.hub.access import Door, Permission, Token
+from runner.hub.checks import Check
 from runner.hub.drills import Drill, Drills, Trouble
 
 if TYPE_CHECKING:
     import uvicorn
 
+    from runner.hub.children import Children
+    from runner.hub.ci import CI
     from runner.hub.facts import Facts
     from runner.hub.observation import Observe
-    from runner.hub.site import Children
     from runner.hub.store import Store
 
 _HOST = "127.0.0.1"
@@ -37,8 +39,8 @@ class Hub:
         ROOT/repositories/OWNER/NAME.git      the repositories that were created through the API
 
     `port` 0 takes a free one. `repositories` are bare ones that are served in place under the name OWNER/NAME; they are
-    remembered. `tokens` None lets every token that is not empty do everything. `observe` gets every exchange
-    with the API, on the server's thread.
+    remembered. `tokens` None lets every token that is not empty do everything. `checks` are done with what is pushed to
+    any repository. `observe` gets every exchange with the API, on the server's thread.
 
     Entering raises ValueError when a repository cannot be served, and OSError when the port is taken; nothing is
     served then.
@@ -51,12 +53,14 @@ class Hub:
         port: int = 0,
         repositories: Mapping[str, Path] = _NONE,
         tokens: Mapping[str, Permission | Token] | None = None,
+        checks: Iterable[Check] = (),
         observe: "Observe | None" = None,
     ) -> None:
         self._root = root.absolute()
         self._port = port
         self._repositories = dict(repositories)
         self._tokens = tokens
+        self._checks = tuple(checks)
         self._observe = observe
         self._drills = Drills()
         self._running = ExitStack()
@@ -65,7 +69,9 @@ class Hub:
         """Method and path of every API request so far, drilled ones too; git and the pages are not in it."""
         self._door: Door
         self.facts: Facts
-        """What can be told to a hub that is being served: archived, renamed, transferred, without drafts."""
+        """What can be told to a hub that is being served, such as archived, renamed, approved: see `facts`."""
+        self.ci: CI
+        """What checks the commits that are pushed to it: see `checks`."""
 
     def drill(self, method: str, path: str, trouble: Trouble, *, times: int | None = 1, contains: str = "") -> Drill:
         """Apply `trouble` to the next `times` requests (None: to all) that match, until the result is left or removed.
@@ -93,6 +99,8 @@ class Hub:
     def _start(self, stack: ExitStack) -> None:
         # Not at the top: `import runner.hub` must not load a web framework.
         from runner.hub.application import application
+        from runner.hub.children import Children
+        from runner.hub.ci import CI
         from runner.hub.facts import Facts
         from runner.hub.site import Site
         from runner.hub.store import Store
@@ -105,18 +113,22 @@ class Hub:
         self.url = f"http://{_HOST}:{listener.getsockname()[1]}"
         self.facts = Facts(store)
         self._door = Door(self._tokens)
+        children = Children()
+        self.ci = CI(store, children, self._checks)
         site = Site(
             url=self.url,
             root=self._root,
             store=store,
             door=self._door,
+            ci=self.ci,
+            children=children,
             requests=self.requests,
             drills=self._drills,
             observe=self._observe,
         )
         server = _server(application(site))
         site.connections.watch(server.server_state.connections)
-        stack.callback(_run(server, listener, site.children))
+        stack.callback(_run(server, listener, children))
         stack.callback(self._drills.remove_all)  # what a drill delays would keep the server from ending
 
 
@@ -126,6 +138,7 @@ def serve(
     port: int = 0,
     repositories: Mapping[str, Path] = _NONE,
     tokens: Mapping[str, Permission | Token] | None = None,
+    checks: Iterable[Check] = (),
     ready: Callable[[str], None],
 ) -> None:
     """Serve a hub until SIGINT or SIGTERM comes; for the main thread only.
@@ -139,7 +152,7 @@ def serve(
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with Hub(root, port=port, repositories=repositories, tokens=tokens) as hub:
+        with Hub(root, port=port, repositories=repositories, tokens=tokens, checks=checks) as hub:
             ready(hub.url)
             asked_to_stop.wait()
     finally:

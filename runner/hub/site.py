@@ -1,39 +1,18 @@
 """What every part of the hub shares while it is served."""
 
-import os
-import signal
-from collections.abc import Iterator, Set
-from contextlib import contextmanager, suppress
+import secrets
+import threading
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from runner.hub.access import Door
+from runner.hub.children import Children
+from runner.hub.ci import CI
 from runner.hub.drills import Drills
 from runner.hub.observation import Observe
 from runner.hub.store import Store
-
-
-class Children:
-    """The process groups that are at work for a client, so that none outlives the hub."""
-
-    def __init__(self) -> None:
-        self._groups: set[int] = set()
-
-    @contextmanager
-    def running(self, group: int) -> Iterator[None]:
-        """Count `group` among them while the block runs; nothing of it may be left at the block's end."""
-        self._groups.add(group)
-        try:
-            yield
-        finally:
-            self._groups.discard(group)
-
-    def kill(self) -> None:
-        """Kill them all; whoever waits for them sees them end."""
-        for group in tuple(self._groups):
-            with suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
 
 
 class Connections:
@@ -61,11 +40,14 @@ class Site:
     root: Path
     store: Store
     door: Door
+    ci: CI
+    children: Children
     requests: list[tuple[str, str]] = field(default_factory=list)
-    children: Children = field(default_factory=Children)
     connections: Connections = field(default_factory=Connections)
     drills: Drills = field(default_factory=Drills)
     observe: Observe | None = None
+    queue_lock: threading.RLock = field(default_factory=threading.RLock)
+    secret: bytes = field(default_factory=secrets.token_bytes)
 
     @property
     def api(self) -> str:

@@ -5,7 +5,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from runner.settings.values import AbsolutePath, Command, Days, Duration, Label, Repository, Size, Text
+from runner.settings.values import (
+    AbsolutePath,
+    Command,
+    Count,
+    Days,
+    Duration,
+    Label,
+    Repository,
+    Size,
+    Switch,
+    Text,
+)
 
 SCOPE = "x-nightkeep-scope"
 
@@ -88,6 +99,27 @@ class FailedRunSettings(Section):
     )
 
 
+class CheckSettings(Section):
+    """How the checks of a pull request count."""
+
+    required: Literal["auto", "always", "never"] = _key(
+        "auto",
+        "Whether a pull request that nothing checks is green. auto: yes, but a Merge run does not merge it when a "
+        "workflow, or a rule of the Base branch, lets a check be expected; always: no; never: yes.",
+    )
+    grace: Duration = _key("60s", "How long the first check may take to appear, where one is to be expected.")
+    poll: Duration = _key("10s", "How often checks are looked at, at first; less and less often the longer they take.")
+
+
+class RepairSettings(Section):
+    """How much is done to make a pull request mergeable and green."""
+
+    limit: Count = _key(5, "How many Repairs a Run may start: sessions that mend conflicts, checks or verify.")
+    moves: Count = _key(
+        5, "How many times a Run takes in what others pushed after its checks were watched, before it gives up."
+    )
+
+
 class LimitSettings(Section):
     """How long things may take, and how large they may become."""
 
@@ -98,6 +130,7 @@ class LimitSettings(Section):
     file: Size = _key("50MB", "The size from which a file is kept out of pushes.")
     git: Duration = _key("2m", "How long a git command may take.")
     push: Duration = _key("5m", "How long a push may take.")
+    checks: Duration = _key("1h", "How long the checks of a commit, or a merge queue, may take.")
     stop_grace: Duration = _key("10s", "How long each signal of the stop sequence has before the next one is sent.")
     token_command: Duration = _key("30s", "How long token-command may take.", Scope.MACHINE)
 
@@ -146,6 +179,10 @@ class Settings(Section):
     prompt: Prompt | None = _key(None, "Text that is added to the built-in prompt, or {replace: text} in its place.")
     setup: Command | None = _key(None, "A command that is run in the worktree before the agent, without a shell.")
     verify: Command | None = _key(None, "A command that is run in the worktree after the agent, without a shell.")
+    merge: Switch = _key("false", "Whether Runs merge their pull request once it is green.")
+    merge_method: Literal["merge", "squash", "rebase"] = _key("merge", "How such a Run merges.")
+    checks: CheckSettings = Field(default_factory=CheckSettings)
+    repair: RepairSettings = Field(default_factory=RepairSettings)
     session: SessionSettings = Field(default_factory=SessionSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     failed_run: FailedRunSettings = Field(default_factory=FailedRunSettings)

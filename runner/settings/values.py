@@ -20,6 +20,7 @@ _BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "m
 _LONGEST = 30 * 24 * 3600
 _LARGEST = 10**12
 _MOST_DAYS = 3650
+_MOST_TIMES = 100
 _LONGEST_LABEL = 50  # characters; GitHub's limit
 # What a shell takes literally.
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
@@ -62,6 +63,23 @@ def _days(value: object) -> int:
     if not 1 <= days <= _MOST_DAYS or days != int(days):
         raise ValueError(f"must be a whole number of days, from 1 to {_MOST_DAYS}")
     return int(days)
+
+
+def _count(value: object) -> int:
+    count = _quantity(value, {"": 1})
+    whole = count == int(count) and str(value).strip()[:1].isdigit()
+    if not whole or count > _MOST_TIMES:
+        raise ValueError(f"must be a whole number, from 0 to {_MOST_TIMES}")
+    return int(count)
+
+
+def _switch(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if text not in ("true", "false", "yes", "no", "on", "off"):
+        raise ValueError("must be true or false")
+    return text in ("true", "yes", "on")
 
 
 def _written(number: float, units: Mapping[str, int]) -> str:
@@ -173,6 +191,14 @@ Days = Annotated[
     ),
 ]
 """Days; at least one."""
+
+Count = Annotated[
+    int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": _MOST_TIMES})
+]
+"""How many times something may happen."""
+
+Switch = Annotated[bool, BeforeValidator(_switch)]
+"""Yes or no."""
 
 Command = Annotated[str, AfterValidator(_command)]
 """A command that `shlex.split` splits into at least one word."""

@@ -53,6 +53,7 @@ def test_delivered(stage: Stage, runner: WorkflowRunner) -> None:
     assert result.outputs == {
         "outcome": "delivered",
         "failure-cause": "",
+        "failure-code": "",
         "failure-stage": "",
         "pull-request-url": pull["html_url"],
         "branch": "issue-1",
@@ -79,6 +80,7 @@ def test_failed(stage: Stage, runner: WorkflowRunner, tmp_path: Path) -> None:
     assert result.outputs == {
         "outcome": "failed",
         "failure-cause": "the agent exited 3",
+        "failure-code": "agent-failed",
         "failure-stage": "session",
         "pull-request-url": pull["html_url"],
         "branch": "issue-1",

@@ -45,6 +45,7 @@ def test_a_value_cannot_set_another_output(tmp_path: Path) -> None:
     assert told(output) == {
         "outcome": "not-begun",
         "failure-cause": cause,
+        "failure-code": "",
         "failure-stage": "preflight",
         "work-preserved": "nothing-made",
         "duration-seconds": "1",

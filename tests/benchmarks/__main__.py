@@ -13,6 +13,7 @@ from tests.benchmarks.checkpoints import checkpoint_rows
 from tests.benchmarks.keeping import across_rows, keeping_rows
 from tests.benchmarks.large import Large
 from tests.benchmarks.measure import Row, counts_processor_time, table
+from tests.benchmarks.owning import reclaim_rows
 from tests.benchmarks.runs import run_rows, start_rows
 from tests.benchmarks.snapshots import snapshot_rows
 from tests.benchmarks.worktrees import worktree_rows
@@ -31,6 +32,7 @@ def main(rounds: int = 10) -> None:
         _seal(root)
         load = os.getloadavg()[0]
         rows = [] if counts_processor_time() else [*start_rows(rounds), *run_rows(_made(root / "runs"), rounds)]
+        rows += reclaim_rows(_made(root / "reclaim"), rounds)
         rows += _large_rows(root, Path(elsewhere), rounds)
     print(table(rows))  # noqa: T201
     print(  # noqa: T201

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.benchmarks.ground import DELIVERED, FAILED, Ground
 from tests.benchmarks.measure import Row, Timed, Times, count, difference, interleaved, ratio, timed
+from tests.benchmarks.owning import owning_row
 from tests.benchmarks.recording import executed, record
 from tests.scenarios.stage import NIGHTKEEP, WRITER
 
@@ -54,6 +55,7 @@ def run_rows(root: Path, rounds: int) -> list[Row]:
     return [
         ratio("Failed run, whole; its git commands and API calls", whole, bare, at_most=2),
         ratio("Failed run, less interpreter and imports; the same", rest, bare),
+        owning_row(ground, rounds),
         *(row for name in (DELIVERED, FAILED) for row in _counts(ground, name)),
     ]
 

@@ -17,6 +17,7 @@ from runner.hub import Exchange
 
 _BASE = "urn:github"
 _LONGEST = 200  # characters of a problem; a message quotes the whole document
+_NOT_MODIFIED = 304  # every GET may be conditional, says the manual; the description says it of some
 _UNJUDGED = (301, 307, 400, 422)
 _WITH_SLASHES = ("ref", "branch", "name")  # a label may be called area/api; PyGithub leaves all three unquoted
 
@@ -74,6 +75,10 @@ class Description:
             yield "request: no body"
 
     def _answer_problems(self, place: tuple[str, ...], exchange: Exchange) -> Iterator[str]:
+        if exchange.status == _NOT_MODIFIED:
+            if exchange.method != "GET" or exchange.answered is not None:
+                yield "answer: 304 is for a GET, and has no body"
+            return
         if str(exchange.status) not in self._at(*place, "responses"):
             yield f"undocumented status {exchange.status}: {json.dumps(exchange.answered)[:_LONGEST]}"
             schema: tuple[str, ...] = ("components", "schemas", "basic-error")

@@ -19,23 +19,39 @@ from graphql import (
     ObjectTypeDefinitionNode,
     ScalarTypeDefinitionNode,
     TypeNode,
+    UnionTypeDefinitionNode,
     Visitor,
     visit,
 )
 
 _ENTRANCES = {
-    "Query": {"id", "node", "viewer"},
-    "Mutation": {"convertPullRequestToDraft", "markPullRequestReadyForReview"},
+    "Query": {"id", "node", "repository", "viewer"},
+    "Mutation": {
+        "convertPullRequestToDraft",
+        "dequeuePullRequest",
+        "enqueuePullRequest",
+        "markPullRequestReadyForReview",
+    },
 }
 _KEPT = {
     "Actor",
+    "Commit",
     "ConvertPullRequestToDraftInput",
     "ConvertPullRequestToDraftPayload",
+    "DequeuePullRequestInput",
+    "DequeuePullRequestPayload",
+    "EnqueuePullRequestInput",
+    "EnqueuePullRequestPayload",
     "IssueComment",
     "MarkPullRequestReadyForReviewInput",
     "MarkPullRequestReadyForReviewPayload",
+    "MergeQueueEntry",
     "Node",
     "PullRequest",
+    "PullRequestTimelineItems",
+    "PullRequestTimelineItemsConnection",
+    "RemovedFromMergeQueueEvent",
+    "Repository",
     "User",
 }
 _BUILT_IN = {"Boolean", "Float", "ID", "Int", "String"}
@@ -63,6 +79,8 @@ class _Quiet(Visitor):
 
 
 def _fewer(definition: DefinitionNode, types: set[str]) -> DefinitionNode:
+    if isinstance(definition, UnionTypeDefinitionNode):
+        return replace(definition, types=tuple(one for one in definition.types or () if one.name.value in _KEPT))
     if not isinstance(definition, _Composite):
         return definition
     entrances = _ENTRANCES.get(definition.name.value)

@@ -10,6 +10,8 @@ from starlette.routing import Mount, Route
 
 from runner.hub import Exchange
 from runner.hub.access import Door
+from runner.hub.children import Children
+from runner.hub.ci import CI
 from runner.hub.graphql_api import SCHEMA
 from runner.hub.rest import rest_routes
 from runner.hub.site import Site
@@ -54,6 +56,7 @@ def without(name: str) -> dict[str, object]:
         MADE,
         replace(LABELS, path="/repositories/7/labels"),
         replace(LABELS, status=401, answered={"message": "Bad credentials"}),
+        replace(LABELS, status=304, answered=None),
         DRAFTED,
         replace(DRAFTED, answered={"data": {"done": None}, "errors": [ERROR]}),
     ],
@@ -68,6 +71,8 @@ def test_what_github_says_is_right(contract: Contract, exchange: Exchange) -> No
         (replace(LABELS, answered=[without("color")]), "answer at 0: 'color' is a required property"),
         (replace(LABELS, answered=[{**LABEL, "id": "1"}]), "answer at 0/id: '1' is not of type 'integer'"),
         (replace(LABELS, answered=None), "answer: no JSON"),
+        (replace(LABELS, status=304), "304 is for a GET, and has no body"),
+        (replace(MADE, status=304, answered=None), "304 is for a GET, and has no body"),
         (replace(LABELS, status=202), "undocumented status 202"),
         (replace(LABELS, status=502, answered={"message": "Server Error"}), "undocumented status 502"),
         (replace(LABELS, path="/repos/acme/widget/lables"), "GitHub has no such operation"),
@@ -116,7 +121,16 @@ def test_an_answer_that_github_would_not_give(contract: Contract, answer: object
 
 def test_the_hub_serves_nothing_that_github_does_not(contract: Contract, tmp_path: Path) -> None:
     store = Store(tmp_path / "hub.sqlite3")
-    routes = rest_routes(Site(url="http://127.0.0.1", root=tmp_path, store=store, door=Door(None)))
+    children = Children()
+    site = Site(
+        url="http://127.0.0.1",
+        root=tmp_path,
+        store=store,
+        door=Door(None),
+        ci=CI(store, children),
+        children=children,
+    )
+    routes = rest_routes(site)
     store.close()
     served = {operation(contract, route) for route in routes if isinstance(route, Route | Mount)}
     assert served == {f"{method.upper()} {path}" for path, methods in OPERATIONS.items() for method in methods}
@@ -125,7 +139,7 @@ def test_the_hub_serves_nothing_that_github_does_not(contract: Contract, tmp_pat
 def operation(contract: Contract, route: Route | Mount) -> str | None:
     assert isinstance(route, Route)
     method = next(one for one in sorted(route.methods or ()) if one != "HEAD")
-    return contract.operation(method, route.path_format.replace("{number}", "1").replace("{comment}", "1"))
+    return contract.operation(method, route.path_format.format(**dict.fromkeys(route.param_convertors, "1")))
 
 
 def test_the_hubs_schema_is_part_of_githubs(contract: Contract) -> None:
@@ -133,5 +147,5 @@ def test_the_hubs_schema_is_part_of_githubs(contract: Contract) -> None:
 
 
 def test_the_excerpts_stay_small() -> None:
-    assert (HERE / "github-openapi.json").stat().st_size < 150_000
+    assert (HERE / "github-openapi.json").stat().st_size < 200_000
     assert (HERE / "github-schema.graphql").stat().st_size < 50_000

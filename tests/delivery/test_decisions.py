@@ -8,7 +8,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from delivery.branches import Blocked, Choice, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
-from delivery.errors import DeliveryError, GitHubError, PolicyRefusal, RunFailureError, Stage
+from delivery.causes import Code, Stage
+from delivery.errors import DeliveryError, GitHubError, PolicyRefusal, RunFailureError
 from delivery.failure import judge
 from delivery.github import Issue, PullRequest
 from delivery.issue_url import IssueUrl
@@ -133,7 +134,7 @@ def test_whether_a_clone_is_the_issues(server: str, remote: str, *, same: bool) 
 @pytest.mark.parametrize(
     ("error", "result", "cause"),
     [
-        (RunFailureError("the agent exited 3"), Result.FAILED, "the agent exited 3"),
+        (RunFailureError("the agent exited 3", Code.AGENT), Result.FAILED, "the agent exited 3"),
         (PolicyRefusal("a review is needed"), Result.POLICY_REFUSAL, "a review is needed"),
         (GitHubError("GitHub answered 500", 500), Result.FAILED, "GitHub answered 500"),
         (LaunchError("no"), Result.FAILED, "no"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from delivery.errors import Stage
+from delivery.causes import Stage
 from delivery.note import NoteFacts, failure_note, note_marker, with_earlier
 from delivery.outcome import Outcome, Result
 from delivery.text import fenced, tail, visible

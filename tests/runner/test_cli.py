@@ -18,7 +18,7 @@ def test_the_version(tmp_path: Path) -> None:
         (("--help",), ("run", "hub", "demo", "never lose their work")),
         (("run", "--help"), ("--agent", "--base", "--token-file", "--json", "Exit status", "NIGHTKEEP_TOKEN")),
         (("run", "-h"), ("--agent",)),
-        (("hub", "--help"), ("--root", "--port", "--repository", "--token", "/api/v3")),
+        (("hub", "--help"), ("--root", "--port", "--repository", "--token", "--check", "/api/v3")),
         (("demo", "--help"), ("Needs no account",)),
         (("prompt", "--help"), ("--base", "--token-file", "Claims nothing")),
         (("logs", "-h"), ("--repository", "--json", "Command log")),
@@ -39,7 +39,16 @@ def test_the_commands_stand_in_the_order_of_their_use(tmp_path: Path) -> None:
     assert names == ["run", "prompt", "doctor", "config", "logs", "recover", "rescue", "gc", "hub", "demo"]
 
 
-@pytest.mark.parametrize("arguments", [("fly",), ("hub",), ("hub", "--root", "x", "--port", "70000"), ("demo", "now")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fly",),
+        ("hub",),
+        ("hub", "--root", "x", "--port", "70000"),
+        ("hub", "--root", "x", "--check", "x"),
+        ("demo", "now"),
+    ],
+)
 def test_a_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     result = nightkeep(*arguments, cwd=tmp_path)
     assert (result.status, result.stdout) == (2, ""), result

@@ -273,6 +273,10 @@ class Stage:
         """Every file and commit that an agent had made is on origin, or in a worktree, store or ref that is named."""
         made = {oid for file in (self.root / "made").iterdir() for oid in file.read_text().split()}
         held = {line.split(" ", 1)[0] for line in git(self.world.origin, "rev-list", "--objects", "--all").splitlines()}
+        # GitHub keeps the head of each pull request in refs/pull, though its branch be deleted.
+        for pull in self.pulls() if made else []:
+            listed = git(self.world.origin, "rev-list", "--objects", pull["head"]["sha"], check=False).splitlines()
+            held |= {line.split(" ", 1)[0] for line in listed}
         for path in kept:
             held |= {line.split(" ", 1)[0] for line in git(path, "rev-list", "--objects", "HEAD").splitlines()}
             held |= self._hashes(path)

@@ -117,7 +117,7 @@ def test_a_setup_that_fails(stage: Stage) -> None:
 def test_a_verification_that_fails_leaves_the_work_in_a_draft(stage: Stage) -> None:
     # It sees the work committed.
     check = 'git diff --quiet HEAD && test -z "$(git status --porcelain)" && cat lamp.txt && echo too dim; exit 4'
-    convene(stage, f"verify: sh -c {shlex.quote(check)}\n")
+    convene(stage, f"verify: sh -c {shlex.quote(check)}\nrepair: {{limit: 0}}\n")
     result = stage.run(stage.issue(), stage.agent(MAKES), "--json")
     assert (result.status, result.document["stage"], result.document["preserved"]) == (1, "verify", "origin"), result
     pull = stage.pull()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from delivery.causes import Stage as RunStage
 from delivery.conventions import Conventions
 from delivery.errors import PolicyRefusal
-from delivery.errors import Stage as RunStage
 from delivery.failure import fail
 from delivery.github import GitHub
 from delivery.issue_url import IssueUrl

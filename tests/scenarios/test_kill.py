@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.proof import full, seed
+from tests.scenarios.repairing import QUICKLY, move_base
 from tests.scenarios.stage import NIGHTKEEP, Result, Stage, nightkeep
 from tests.world import commit, git
 
@@ -30,8 +31,19 @@ LEAVES = """\
 echo one > one.txt; git add one.txt; git commit -qm one; git commit -q --amend -m 'one, amended'
 echo two > two.txt; git add two.txt; echo staged > three.txt; git add three.txt; echo edited > three.txt
 echo k > secret.env; mkdir -p deep; echo deep > deep/four.txt"""
-ENDINGS = {"delivered": f"{LEAVES}\nexit 0", "failed": f"{LEAVES}\nexit 3"}
-_MOST = 40  # git commands of one Run, about
+# Before a Repair the branch conflicts with its Base branch, in the Repair it is half resolved for a while.
+_CONFLICTS = f"""\
+case $NIGHTKEEP_SESSION in
+implement) {LEAVES}; echo ours > a.txt; git commit -qm ours a.txt; {{move}};;
+*) echo both > a.txt; git add a.txt; git commit -q --no-edit;;
+esac"""
+ENDINGS = {
+    "delivered": f"{LEAVES}\nexit 0",
+    "failed": f"{LEAVES}\nexit 3",
+    "repaired": _CONFLICTS,
+    "merged": f"{LEAVES}\nexit 0",
+}
+_MOST = 60  # git commands of one Run, about
 
 
 @dataclass(frozen=True)
@@ -64,10 +76,11 @@ def killed(stage: Stage, number: int, agent: str, kill: Kill) -> int:
     real = shutil.which("git")
     (place / "git").write_text(_SHIM.format(place=place, git=real, moment=kill.moment, wanted=kill.number))
     (place / "git").chmod(0o755)
+    merge = ["--merge"] if kill.ending == "merged" else []
     process = subprocess.Popen(
-        [*NIGHTKEEP, "run", stage.url(number), "--agent", agent, "--token-file", str(stage.token_file)],
+        [*NIGHTKEEP, "run", stage.url(number), "--agent", agent, "--token-file", str(stage.token_file), *merge],
         cwd=stage.clone,
-        env={**os.environ, **stage.environment, "PATH": f"{place}:{os.environ['PATH']}"},
+        env={**os.environ, **stage.environment, **QUICKLY, "PATH": f"{place}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
@@ -105,7 +118,8 @@ def found(stage: Stage, content: str) -> bool:
 def test_a_killed_run_is_finished_by_recovery(stage: Stage, kill: Kill) -> None:
     number = stage.issue()
     agent = stage.root / "agent"
-    agent.write_text(f"#!/bin/sh\ntouch {stage.root}/begun\n{ENDINGS[kill.ending]}\n")
+    script = ENDINGS[kill.ending].replace("{move}", move_base(stage, "a.txt", "theirs"))
+    agent.write_text(f"#!/bin/sh\ntouch {stage.root}/begun\n{script}\n")
     agent.chmod(0o755)
     status = killed(stage, number, str(agent), kill)
     if status != -signal.SIGKILL:
@@ -133,6 +147,10 @@ def _check_world(stage: Stage, number: int, done: Result) -> None:
     pulls = stage.api("GET", "pulls?state=all")
     labels = stage.labels(number)
     made = bool(git(stage.world.origin, "for-each-ref", "refs/heads/issue-1"))
+    if any(pull["merged_at"] for pull in pulls):
+        over = (stage.api("GET", f"issues/{number}")["state"], labels, made)
+        assert over == ("closed", {"bug"}, False), str(done)
+        return
     if not made:
         assert (pulls, labels & {"in-progress", "ready-for-agent"}) == ([], {"ready-for-agent"}), str(done)
         return

@@ -122,6 +122,26 @@ def test_a_persons_own_commit_is_in_none_on_origin(world: World) -> None:
     assert told == [f"the checkpoint stays on this machine: commit {mine} in it was only on the person's own branches"]
 
 
+def test_a_flood_of_files_is_no_checkpoint(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("worktree.checkpoint._MOST_KEPT", 2_000_000)
+    monkeypatch.setattr("worktree.checkpoint._MOST_SENT", 1_000_000)
+    with create(world) as wt:
+        watch = wt.watch(AT_ONCE, told.append)
+        (wt.path / "large.bin").write_bytes(os.urandom(1_500_000))
+        assert checkpoint(world, wt, watch) != ""
+        assert on_origin(world, wt) == ""
+        (wt.path / "larger.bin").write_bytes(os.urandom(1_500_000))
+        before = checkpoint(world, wt, watch)
+        assert "larger.bin" not in git(world.launch, "ls-tree", "--name-only", before)
+        (wt.path / "larger.bin").unlink()
+        (wt.path / "large.bin").unlink()
+    assert told == [
+        "the checkpoint stays on this machine: 1 MB of it are not on origin, more than 1",
+        "no checkpoint could be made: 3 MB of files have changed, more than 2",
+    ]
+
+
 def test_a_worktree_that_was_replaced_gets_none(world: World) -> None:
     told: list[str] = []
     with create(world) as wt:

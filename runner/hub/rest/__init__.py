@@ -2,10 +2,13 @@
 
 from starlette.routing import BaseRoute
 
+from runner.hub.rest.actions import action_routes
 from runner.hub.rest.call import Api
+from runner.hub.rest.checks import check_routes
 from runner.hub.rest.comments import comment_routes
 from runner.hub.rest.issues import issue_routes
 from runner.hub.rest.labels import label_routes
+from runner.hub.rest.protection import protection_routes
 from runner.hub.rest.pulls import pull_routes
 from runner.hub.rest.repositories import repository_routes
 from runner.hub.site import Site
@@ -14,5 +17,14 @@ from runner.hub.site import Site
 def rest_routes(site: Site) -> list[BaseRoute]:
     """Return every route, to be mounted under `/api/v3`."""
     api = Api(site)
-    parts = (repository_routes, label_routes, comment_routes, pull_routes, issue_routes)
+    parts = (
+        protection_routes,  # before the branches, whose names may hold slashes
+        repository_routes,
+        check_routes,
+        action_routes,
+        label_routes,
+        comment_routes,
+        pull_routes,
+        issue_routes,
+    )
     return [route for part in parts for route in part(api)]

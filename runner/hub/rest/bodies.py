@@ -89,3 +89,39 @@ class MergeBody(BaseModel):
     merge_method: Literal["merge", "squash", "rebase"] = "merge"
     commit_title: str | None = None
     commit_message: str | None = None
+
+
+class RequiredCheck(BaseModel):
+    """A check that a branch demands."""
+
+    context: str
+
+
+class RequiredStatusChecks(BaseModel):
+    """The checks that a branch demands, and whether of the latest state of both branches."""
+
+    strict: bool
+    contexts: list[str] = []
+    checks: list[RequiredCheck] = []
+
+
+class RequiredReviews(BaseModel):
+    """The reviews that a branch demands."""
+
+    required_approving_review_count: int = 1
+
+
+class Restrictions(BaseModel):
+    """Who may push to a branch."""
+
+    users: list[str]
+
+
+class ProtectionBody(BaseModel):
+    """PUT /repos/…/branches/…/protection."""
+
+    required_status_checks: RequiredStatusChecks | None
+    enforce_admins: bool | None
+    required_pull_request_reviews: RequiredReviews | None
+    restrictions: Restrictions | None
+    required_linear_history: bool | None = None

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -11,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from runner.hub.access import Permission, Visitor
+from runner.hub.access import Area, Permission, Visitor
+from runner.hub.bare import BareRepository
 from runner.hub.pull_requests import follow
 from runner.hub.refusal import ARCHIVED, Refusal, forbidden, invalid, not_found
 from runner.hub.rest.paging import links, page_of
@@ -95,11 +97,26 @@ class Call:
             code = "missing_field" if problem["type"] == "missing" else "invalid"
             raise invalid(resource, ".".join(map(str, problem["loc"][:1])), code) from None
 
-    def paged(self, items: Sequence[object]) -> Answer:
-        """Return the page of `items` that the query asks for, with the Link header."""
+    def paged(self, items: Sequence[object], name: str = "", **around: object) -> Answer:
+        """Return the page of `items` that the query asks for, with the Link header.
+
+        With a `name` the page is in a document, under that name beside `total_count` and what is `around`.
+        """
         page = page_of(self.query)
-        link = links(self.url, self.query, page, len(items))
-        return Answer(body=page.cut(items), headers={"Link": link} if link else {})
+        link, cut = links(self.url, self.query, page, len(items)), page.cut(items)
+        body: object = {"total_count": len(items), name: cut, **around} if name else cut
+        return Answer(body=body, headers={"Link": link} if link else {})
+
+    def is_first_page(self) -> bool:
+        """Tell whether the query asks for the beginning of a list."""
+        return page_of(self.query).number == 1
+
+    def commit(self, repository: Repository) -> str:
+        """Return the commit that the ref in the path names; raises Refusal when there is none."""
+        found = BareRepository(repository.path).commit(self.path["ref"])
+        if found is None:
+            raise Refusal(422, f"No commit found for SHA: {self.path['ref']}")
+        return found
 
 
 Handler = Callable[[Call], Answer]
@@ -114,31 +131,43 @@ class Api:
     def __init__(self, site: Site) -> None:
         self._site = site
 
-    def route(self, method: str, path: str, handler: Handler, needs: Permission = Permission.READ) -> Route:
-        """Return the route that lets visitors with the permission `needs` through to `handler`."""
+    def route(
+        self,
+        method: str,
+        path: str,
+        handler: Handler,
+        needs: Permission = Permission.READ,
+        area: Area | None = None,
+    ) -> Route:
+        """Return the route that lets visitors with the permission `needs`, also in the `area`, through to `handler`."""
+
+        def respond(request: Request, body: bytes) -> Response:
+            return self._respond(request, body, handler, needs, area)
 
         async def endpoint(request: Request) -> Response:
-            body = await request.body()
-            return await run_in_threadpool(self._respond, request, body, handler, needs)
+            return await run_in_threadpool(respond, request, await request.body())
 
         return Route(path, endpoint, methods=[method])
 
-    def _respond(self, request: Request, body: bytes, handler: Handler, needs: Permission) -> Response:
+    def _respond(
+        self, request: Request, body: bytes, handler: Handler, needs: Permission, area: Area | None
+    ) -> Response:
         try:
-            call = self._admit(request, body, needs)
+            call = self._admit(request, body, needs, area)
             call.check_archived()
             answer = handler(call)
         except Refusal as refusal:
             return JSONResponse(refusal.body(), refusal.status)
         if answer.body is None:
-            return Response(status_code=answer.status)
-        return JSONResponse(answer.body, answer.status, dict(answer.headers))
+            return Response(status_code=answer.status, headers=dict(answer.headers))
+        response = JSONResponse(answer.body, answer.status, dict(answer.headers))
+        return _conditional(request, response) if call.method == "GET" else response
 
-    def _admit(self, request: Request, body: bytes, needs: Permission) -> Call:
+    def _admit(self, request: Request, body: bytes, needs: Permission, area: Area | None) -> Call:
         visitor = self._site.door.visitor(request.headers.get("authorization", ""))
         if visitor is None:
             raise Refusal(401, "Bad credentials")
-        if not visitor.may(needs):
+        if not visitor.may(needs) or area in visitor.without:
             raise forbidden(visitor.kind)
         return Call(
             site=self._site,
@@ -150,3 +179,15 @@ class Api:
             query=request.query_params,
             body=body,
         )
+
+
+def _conditional(request: Request, response: Response) -> Response:
+    """Return what a client gets that may have this answer already.
+
+    https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
+    """
+    tag = f'"{sha256(response.body).hexdigest()}"'
+    known = {one.strip().removeprefix("W/") for one in request.headers.get("if-none-match", "").split(",")}
+    answer = Response(status_code=304) if tag in known else response
+    answer.headers["ETag"] = f"W/{tag}"
+    return answer

@@ -1,7 +1,10 @@
 """How answers about refs, branches and commits look."""
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
+
+from runner.hub.requirements import Demands
 
 Shape = dict[str, Any]
 
@@ -12,17 +15,25 @@ def ref(api: str, name: str, kind: str, object_id: str) -> Shape:
     return {"ref": name, "node_id": f"REF_{object_id}", "url": f"{api}/git/{quote(name)}", "object": target}
 
 
-def branch(api: str, html_url: str, name: str, commit: Shape) -> Shape:
-    """A branch without protection."""
+def branch(api: str, html_url: str, name: str, commit: Shape, demands: list[Demands]) -> Shape:
+    """A branch, and as much of what it demands as everybody is told."""
+    contexts = [context for one in demands for context in one.contexts]
+    level = "everyone" if any(one.everyone for one in demands) else "non_admins" if demands else "off"
+    required = {"enforcement_level": level, "contexts": contexts, "checks": checks(contexts)}
     address = f"{api}/branches/{quote(name)}"
     return {
         "name": name,
         "commit": commit,
         "_links": {"self": address, "html": f"{html_url}/tree/{quote(name)}"},
-        "protected": False,
-        "protection": {"enabled": False, "required_status_checks": {"contexts": [], "checks": []}},
+        "protected": bool(demands),
+        "protection": {"enabled": bool(demands), "required_status_checks": required},
         "protection_url": f"{address}/protection",
     }
+
+
+def checks(contexts: Iterable[str]) -> list[Shape]:
+    """Required checks; any application may report them."""
+    return [{"context": context, "app_id": None} for context in contexts]
 
 
 def commit(api: str, html_url: str, object_id: str, shown: list[str]) -> Shape:
@@ -47,17 +58,4 @@ def commit(api: str, html_url: str, object_id: str, shown: list[str]) -> Shape:
             "comment_count": 0,
             "tree": {"sha": tree, "url": f"{api}/git/trees/{tree}"},
         },
-    }
-
-
-def combined_status(api: str, repository: Shape, object_id: str) -> Shape:
-    """The status of a commit that nobody has reported on."""
-    return {
-        "state": "pending",
-        "statuses": [],
-        "sha": object_id,
-        "total_count": 0,
-        "repository": repository,
-        "commit_url": f"{api}/commits/{object_id}",
-        "url": f"{api}/commits/{object_id}/status",
     }

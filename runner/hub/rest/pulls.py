@@ -8,7 +8,9 @@ from starlette.routing import BaseRoute
 from runner.hub import pull_requests
 from runner.hub.access import Permission
 from runner.hub.bare import BareRepository
-from runner.hub.pull_requests import MergeOrder, Proposal
+from runner.hub.merge_queue import go_on
+from runner.hub.merging import MergeOrder, answered, merge
+from runner.hub.pull_requests import Proposal
 from runner.hub.refusal import custom, invalid, not_found
 from runner.hub.rest import issues
 from runner.hub.rest.bodies import MergeBody, NewPull, PullEdit
@@ -53,8 +55,9 @@ def create_pull(call: Call) -> Answer:
 
 
 def get_pull(call: Call) -> Answer:
-    """One pull request, with what git says about merging it."""
+    """One pull request, with what git says about merging it; the merge queue goes on."""
     repository = call.repository()
+    go_on(call.site, repository)
     return Answer(body=_whole(call, repository, _pull(call, repository)))
 
 
@@ -71,7 +74,7 @@ def merge_pull(call: Call) -> Answer:
     """Merge into the base branch of the bare repository."""
     repository, body = call.repository(), call.read(MergeBody, "PullRequest")
     order = MergeOrder(method=body.merge_method, head_id=body.sha, title=body.commit_title, message=body.commit_message)
-    issue = pull_requests.merge(call.store, repository, _pull(call, repository), call.visitor, order)
+    issue = merge(call.site, repository, _pull(call, repository), call.visitor, order)
     sha = issue.pull and issue.pull.merge_id
     return Answer(body={"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
 
@@ -128,4 +131,4 @@ def _pull(call: Call, repository: Repository) -> Issue:
 
 
 def _whole(call: Call, repository: Repository, issue: Issue) -> dict[str, object]:
-    return call.shapes.whole_pull(repository, issue, pull_requests.mergeability(repository, issue))
+    return call.shapes.whole_pull(repository, issue, answered(call.site, repository, issue))

@@ -10,6 +10,7 @@ from runner.hub.refusal import Refusal, custom, forbidden, not_found
 from runner.hub.rest import git_shapes
 from runner.hub.rest.bodies import NewRepository
 from runner.hub.rest.call import Answer, Api, Call
+from runner.hub.store import Settings
 
 _REPO = "/repos/{owner}/{repo}"
 _NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
@@ -23,9 +24,8 @@ def repository_routes(api: Api) -> list[BaseRoute]:
         api.route("POST", "/orgs/{org}/repos", create_repository, Permission.ADMIN),
         api.route("GET", _REPO, get_repository),
         api.route("GET", _REPO + "/git/ref/{ref:path}", get_ref),
+        api.route("DELETE", _REPO + "/git/refs/{ref:path}", delete_ref, Permission.WRITE),
         api.route("GET", _REPO + "/branches/{branch:path}", get_branch),
-        api.route("GET", _REPO + "/commits/{ref:path}/check-runs", list_check_runs),
-        api.route("GET", _REPO + "/commits/{ref:path}/status", get_status),
     ]
 
 
@@ -50,7 +50,7 @@ def create_repository(call: Call) -> Answer:
         repository = call.store.repositories.add(
             owner, name, path, description=wanted.description, private=wanted.private
         )
-    return Answer(201, call.shapes.full_repository(repository, "main", call.visitor, open_issues=0))
+    return Answer(201, call.shapes.full_repository(repository, "main", call.visitor, Settings(), open_issues=0))
 
 
 def get_repository(call: Call) -> Answer:
@@ -58,7 +58,9 @@ def get_repository(call: Call) -> Answer:
     repository = call.repository()
     branch = BareRepository(repository.path).default_branch()
     open_issues = sum(issue.open for issue in call.store.issues.all(repository.id))
-    return Answer(body=call.shapes.full_repository(repository, branch, call.visitor, open_issues=open_issues))
+    settings = call.store.rules.settings(repository.id)
+    shape = call.shapes.full_repository(repository, branch, call.visitor, settings, open_issues=open_issues)
+    return Answer(body=shape)
 
 
 def get_ref(call: Call) -> Answer:
@@ -71,6 +73,19 @@ def get_ref(call: Call) -> Answer:
     return Answer(body=git_shapes.ref(call.api(repository), f"refs/{name}", bare.object_type(object_id), object_id))
 
 
+def delete_ref(call: Call) -> Answer:
+    """Delete a ref, by its name after `refs/`; a protected branch stays."""
+    repository, name = call.repository(), call.path["ref"]
+    bare = BareRepository(repository.path)
+    object_id = bare.refs(f"refs/{name}").get("")
+    if object_id is None or not name.startswith(("heads/", "tags/")):
+        raise Refusal(422, "Reference does not exist")
+    if call.store.rules.protection(repository.id, name.removeprefix("heads/")) is not None:
+        raise Refusal(422, "Cannot delete this branch")
+    bare.delete_ref(f"refs/{name}", object_id)
+    return Answer(204)
+
+
 def get_branch(call: Call) -> Answer:
     """One branch and its commit."""
     repository, name = call.repository(), call.path["branch"]
@@ -80,24 +95,5 @@ def get_branch(call: Call) -> Answer:
         raise Refusal(404, "Branch not found")
     api, html_url = call.api(repository), f"{call.site.url}/{repository.full_name}"
     commit = git_shapes.commit(api, html_url, object_id, bare.show(object_id))
-    return Answer(body=git_shapes.branch(api, html_url, name, commit))
-
-
-def list_check_runs(call: Call) -> Answer:
-    """No continuous integration runs here."""
-    _commit(call)
-    return Answer(body={"total_count": 0, "check_runs": []})
-
-
-def get_status(call: Call) -> Answer:
-    """GitHub's answer for a commit that nobody has reported on."""
-    object_id, repository = _commit(call), call.repository()
-    shape = call.shapes.repository(repository)
-    return Answer(body=git_shapes.combined_status(call.api(repository), shape, object_id))
-
-
-def _commit(call: Call) -> str:
-    found = BareRepository(call.repository().path).commit(call.path["ref"])
-    if found is None:
-        raise Refusal(422, f"No commit found for SHA: {call.path['ref']}")
-    return found
+    demands = call.store.rules.demands(repository.id, name)
+    return Answer(body=git_shapes.branch(api, html_url, name, commit, demands))

@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import quote
 
 from runner.hub.access import Permission, Visitor
-from runner.hub.pull_requests import Mergeability
+from runner.hub.merging import Mergeability
 from runner.hub.rest.addresses import account_addresses, repository_addresses
-from runner.hub.store import Comment, Issue, Label, Pull, Repository
+from runner.hub.store import Comment, Issue, Label, Pull, Repository, Settings
 
 Shape = dict[str, Any]
 
@@ -61,7 +61,9 @@ class Shapes:
             "default_branch": default_branch,
         }
 
-    def full_repository(self, repository: Repository, branch: str, visitor: Visitor, *, open_issues: int) -> Shape:
+    def full_repository(
+        self, repository: Repository, branch: str, visitor: Visitor, settings: Settings, *, open_issues: int
+    ) -> Shape:
         """A repository asked for by its name, with what the visitor may do in it."""
         roles = {
             "admin": Permission.ADMIN,
@@ -74,9 +76,11 @@ class Shapes:
             "permissions": {role: visitor.may(needed) for role, needed in roles.items()},
             "network_count": 0,
             "subscribers_count": 0,
-            "allow_merge_commit": True,
-            "allow_squash_merge": True,
-            "allow_rebase_merge": False,
+            "allow_merge_commit": settings.allow_merge_commit,
+            "allow_squash_merge": settings.allow_squash_merge,
+            "allow_rebase_merge": settings.allow_rebase_merge,
+            "allow_auto_merge": False,
+            "delete_branch_on_merge": settings.delete_branch_on_merge,
         }
 
     def label(self, repository: Repository, label: Label) -> Shape:
@@ -158,7 +162,7 @@ class Shapes:
             "merged_by": self.user(pull.merged_by) if pull.merged_by else None,
             "mergeable": mergeability.mergeable,
             "mergeable_state": mergeability.state,
-            "rebaseable": False,
+            "rebaseable": mergeability.mergeable,
             "comments": issue.comments,
             "review_comments": 0,
             "maintainer_can_modify": False,

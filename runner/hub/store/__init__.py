@@ -1,6 +1,6 @@
 """Everything that the hub remembers, in one SQLite file. Only this package knows SQL."""
 
-from runner.hub.store.records import Comment, Issue, Label, Pull, Repository
+from runner.hub.store.records import CheckRun, Comment, Issue, Label, Pull, QueueEntry, Repository, Settings, Suite
 from runner.hub.store.store import Store
 
-__all__ = ["Comment", "Issue", "Label", "Pull", "Repository", "Store"]
+__all__ = ["CheckRun", "Comment", "Issue", "Label", "Pull", "QueueEntry", "Repository", "Settings", "Store", "Suite"]

@@ -81,6 +81,81 @@ CREATE TABLE IF NOT EXISTS transfers (
     issue INTEGER NOT NULL REFERENCES issues (id),
     UNIQUE (repository, number)
 );
+CREATE TABLE IF NOT EXISTS check_plans (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    document TEXT NOT NULL,
+    ended INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS check_suites (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    commit_id TEXT NOT NULL,
+    source TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    UNIQUE (repository, commit_id, source, workflow)
+);
+CREATE TABLE IF NOT EXISTS check_runs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    suite INTEGER NOT NULL REFERENCES check_suites (id),
+    plan INTEGER NOT NULL REFERENCES check_plans (id),
+    attempt INTEGER NOT NULL,
+    polls INTEGER NOT NULL,
+    began REAL NOT NULL,
+    started_at TEXT NOT NULL,
+    conclusion TEXT,
+    completed_at TEXT,
+    log TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE IF NOT EXISTS check_polls (
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    commit_id TEXT NOT NULL,
+    source TEXT NOT NULL,
+    polls INTEGER NOT NULL,
+    UNIQUE (repository, commit_id, source)
+);
+CREATE TABLE IF NOT EXISTS settings (
+    repository INTEGER PRIMARY KEY REFERENCES repositories (id),
+    document TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS protections (
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    branch TEXT NOT NULL,
+    document TEXT NOT NULL,
+    UNIQUE (repository, branch)
+);
+CREATE TABLE IF NOT EXISTS rules (
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    branch TEXT NOT NULL,
+    type TEXT NOT NULL,
+    parameters TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS approvals (
+    issue INTEGER NOT NULL REFERENCES issues (id),
+    login TEXT NOT NULL,
+    UNIQUE (issue, login)
+);
+CREATE TABLE IF NOT EXISTS answers (
+    issue INTEGER NOT NULL REFERENCES issues (id),
+    ends TEXT NOT NULL,
+    answers INTEGER NOT NULL,
+    UNIQUE (issue, ends)
+);
+CREATE TABLE IF NOT EXISTS queue_entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    issue INTEGER NOT NULL REFERENCES issues (id),
+    base TEXT NOT NULL,
+    head_id TEXT NOT NULL,
+    enqueuer TEXT NOT NULL,
+    enqueued_at TEXT NOT NULL,
+    base_id TEXT,
+    group_id TEXT,
+    left_at TEXT,
+    reason TEXT
+);
 CREATE INDEX IF NOT EXISTS comments_of_issue ON comments (issue);
 CREATE VIEW IF NOT EXISTS whole_issues AS
     SELECT issues.*, pulls.*, (SELECT count(*) FROM comments WHERE comments.issue = issues.id) AS comments
@@ -90,6 +165,11 @@ CREATE VIEW IF NOT EXISTS whole_repositories AS
         EXISTS (SELECT 1 FROM facts WHERE repository = repositories.id AND fact = 'archived') AS archived,
         NOT EXISTS (SELECT 1 FROM facts WHERE repository = repositories.id AND fact = 'no drafts') AS drafts
     FROM repositories;
+CREATE VIEW IF NOT EXISTS whole_check_runs AS
+    SELECT check_runs.*, check_plans.document, check_suites.repository, check_suites.commit_id, check_suites.source,
+        check_suites.workflow, check_suites.branch, check_suites.created_at
+    FROM check_runs JOIN check_suites ON check_suites.id = check_runs.suite
+        JOIN check_plans ON check_plans.id = check_runs.plan;
 CREATE VIEW IF NOT EXISTS whole_comments AS
     SELECT comments.*, issues.number, issues.repository FROM comments JOIN issues ON issues.id = comments.issue;
 """

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.hub.checks import Check, Source
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
@@ -22,6 +24,29 @@ class Repository:
     def full_name(self) -> str:
         """OWNER/NAME."""
         return f"{self.owner}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a repository is set, under GitHub's names.
+
+    `mergeability_answers` is ours: so many answers about a pull request say first that GitHub is still finding out.
+    """
+
+    allow_merge_commit: bool = True
+    allow_squash_merge: bool = True
+    allow_rebase_merge: bool = True
+    delete_branch_on_merge: bool = False
+    mergeability_answers: int = 1
+
+    def allows(self, method: str) -> bool:
+        """Tell whether pull requests may be merged by `merge`, `squash` or `rebase`."""
+        allowed = {
+            "merge": self.allow_merge_commit,
+            "squash": self.allow_squash_merge,
+            "rebase": self.allow_rebase_merge,
+        }
+        return allowed[method]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +121,63 @@ class Issue:
     def state(self) -> str:
         """`open` or `closed`."""
         return "open" if self.open else "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The checks of one commit from one source; a run of `workflow`, when that is GitHub Actions.
+
+    `branch` is the one on which the commit was seen first.
+    """
+
+    id: int
+    repository: int
+    commit_id: str
+    source: Source
+    workflow: str
+    branch: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRun:
+    """One attempt of a check, of any source. `conclusion` is None until it is known.
+
+    It started in the list number `polls` that a client got, at `began` seconds since the epoch.
+    """
+
+    id: int
+    suite: Suite
+    plan: int
+    check: Check
+    attempt: int
+    polls: int
+    began: float
+    started_at: str
+    conclusion: str | None
+    completed_at: str | None
+    log: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEntry:
+    """A pull request's stay in the merge queue of `base`, at the head `head_id`.
+
+    `group_id` is the commit that would be merged, made on `base_id`, once there is one. `reason` is why it left.
+    """
+
+    id: int
+    issue: int
+    base: str
+    head_id: str
+    enqueuer: str
+    enqueued_at: str
+    base_id: str | None
+    group_id: str | None
+    left_at: str | None
+    reason: str | None
+
+    @property
+    def node_id(self) -> str:
+        """The id by which GraphQL knows it."""
+        return f"MQE_{self.id}"

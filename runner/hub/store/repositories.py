@@ -51,6 +51,14 @@ class Repositories:
         row = self._database.row("SELECT * FROM whole_repositories WHERE owner = ? AND name = ?", owner, name)
         return None if row is None else _repository(row)
 
+    def named(self, full_name: str) -> Repository:
+        """Return the repository OWNER/NAME, which raises ValueError when there is none."""
+        owner, _, name = full_name.partition("/")
+        found = self.find(owner, name)
+        if found is None:
+            raise ValueError(f"the hub has no repository {full_name}")
+        return found
+
     def formerly(self, owner: str, name: str) -> Repository | None:
         """Return the repository that had that name once."""
         statement = """SELECT whole_repositories.* FROM former_names

@@ -3,11 +3,14 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from runner.hub.store.checks import Checks
 from runner.hub.store.comments import Comments
 from runner.hub.store.database import Database
 from runner.hub.store.issues import Issues
 from runner.hub.store.labels import Labels
+from runner.hub.store.queue import Queue
 from runner.hub.store.repositories import Repositories
+from runner.hub.store.rules import Rules
 
 
 class Store:
@@ -19,6 +22,9 @@ class Store:
         self.labels = Labels(self._database)
         self.issues = Issues(self._database, self.labels)
         self.comments = Comments(self._database)
+        self.checks = Checks(self._database)
+        self.rules = Rules(self._database)
+        self.queue = Queue(self._database)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make what the block reads and writes one step that no other thread can come between."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import requests
 from github import GithubException
 from github.Repository import Repository
 
@@ -128,3 +129,21 @@ def test_every_answer_tells_the_rate_limit(hub: Hub) -> None:
     assert answers[0].headers["x-ratelimit-resource"] == "core"
     assert ask(hub, "POST", "/api/graphql", {"query": "{ viewer { login } }"}).headers["x-ratelimit-used"] == "1"
     assert "x-ratelimit-limit" not in ask(hub, "GET", "/").headers
+
+
+def test_a_client_is_told_nothing_twice_and_pays_for_it_once(hub: Hub, widget: Repository) -> None:
+    def again(path: str, tag: str, token: str = ADMIN) -> requests.Response:
+        headers = {"Authorization": f"Bearer {token}", "If-None-Match": tag}
+        return requests.get(hub.url + path, headers=headers, timeout=30)
+
+    first = ask(hub, "GET", f"{API}/issues")
+    tag, left = first.headers["etag"], first.headers["x-ratelimit-remaining"]
+    for given in (tag, tag.removeprefix("W/"), f'"other", {tag}'):
+        same = again(f"{API}/issues", given)
+        assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
+        assert same.headers["x-ratelimit-remaining"] == left
+    widget.create_issue("New")
+    changed = again(f"{API}/issues", tag)
+    assert (changed.status_code, changed.json()[0]["title"], changed.headers["etag"] == tag) == (200, "New", False)
+    assert again(f"{API}/issues", changed.headers["etag"], token="wrong").status_code == 401
+    assert "etag" not in ask(hub, "GET", f"{API}/issues/99").headers

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 from github.Repository import Repository
 
-from runner.hub import Hub
+from runner.hub import Check, Hub, Source
 from runner.hub.pages import markdown
 from tests.runner.hub.conftest import ADMIN, NAME, Client, push_branch, remote
 from tests.world import World, git
@@ -135,8 +135,57 @@ def test_pages_show_issues_and_pull_requests(hub: Hub, world: World, widget: Rep
     assert "prefers-color-scheme" in page(hub, "/hub.css")
 
 
+def test_the_page_of_a_pull_request_shows_what_it_proposes(hub: Hub, world: World, widget: Repository) -> None:
+    hub.ci.add(NAME, Check("good"))
+    hub.ci.add(NAME, Check("<bad>", conclusions=("timed_out",)))
+    hub.ci.add(NAME, Check("slow", conclusions=(None,), source=Source.STATUS))
+    made = push_branch(world, "topic", "one\ntwo\n")
+    pull = widget.create_pull(base="main", head="topic", title="Pull")
+    shown = page(hub, f"/{NAME}/pull/1")
+    for expected in (
+        "state pending'>unstable",
+        "state open'>success",
+        "state failed'>timed out",
+        "&lt;bad&gt;",
+        "state pending'>pending",
+        f"<code title='{made}'>{made[:10]}</code> write one",
+        "<code>a.txt</code></td><td class='number'>+2</td><td class='number'>-1</td>",
+    ):
+        assert expected in shown, shown
+    pull.merge()
+    assert f"Merged by nightkeep, {widget.get_pull(1).raw_data['merged_at']}" in page(hub, f"/{NAME}/pull/1")
+
+
+def test_the_page_says_what_is_in_the_way(hub: Hub, world: World, widget: Repository) -> None:
+    push_branch(world, "topic", "topic\n")
+    pull = widget.create_pull(base="main", head="topic", title="Pull")
+    assert "It can be merged." in page(hub, f"/{NAME}/pull/1")
+    assert "No check has appeared." in page(hub, f"/{NAME}/pull/1")
+    hub.facts.add_rule(NAME, "main", "pull_request")
+    assert "At least 1 approving review is required" in page(hub, f"/{NAME}/pull/1")
+    pull.edit(state="closed")
+    assert "closed without being merged" in page(hub, f"/{NAME}/pull/1")
+
+
+def test_links_of_checks_lead_to_their_pages(hub: Hub, world: World, widget: Repository) -> None:
+    hub.ci.add(NAME, Check("job", conclusions=("failure",), log="<what> it wrote\n"))
+    hub.ci.add(NAME, Check("scan", source=Source.APP, log="what it found\n"))
+    hub.ci.add(NAME, Check("status", source=Source.STATUS))
+    commit = widget.get_branch("main").commit
+    [status] = commit.get_combined_status().statuses
+    [run] = widget.get_workflow_runs()
+    pages = {one.name: one.html_url for one in commit.get_check_runs()} | {"status": status.target_url}
+    shown = {name: page(hub, url.removeprefix(hub.url)) for name, url in pages.items()}
+    assert "&lt;what&gt; it wrote\n" in shown["job"]
+    assert "##[error]Process completed with exit code 1." in shown["job"]
+    assert "<pre>what it found\n</pre>" in shown["scan"]
+    assert "It has written nothing." in shown["status"]
+    assert pages["job"].removeprefix(hub.url) in page(hub, run.html_url.removeprefix(hub.url))
+
+
 def test_pages_that_are_not_there(hub: Hub) -> None:
-    for path in ("/acme/nothing", f"/{NAME}/issues/9", "/a/b/c/d"):
+    checks = (f"/{NAME}/runs/9", f"/{NAME}/actions/runs/9", "/acme/nothing/runs/9", "/acme/nothing/actions/runs/9")
+    for path in ("/acme/nothing", f"/{NAME}/issues/9", "/a/b/c/d", *checks):
         with pytest.raises(HTTPError, match="404") as caught:
             page(hub, path)
         caught.value.close()

@@ -1,0 +1,296 @@
+"""The Repair loop: takes the steps that `delivery.decision` decides on, until the goal or the end of all means."""
+
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import assert_never
+
+from delivery.causes import Stage, stage_of
+from delivery.checks import Absence, Verdict, why_absent
+from delivery.conventions import Conventions
+from delivery.decision import (
+    Act,
+    Done,
+    Fail,
+    Look,
+    LookAtPullRequest,
+    MakeReady,
+    Merge,
+    MergeUpstream,
+    Push,
+    Refused,
+    Repair,
+    Verify,
+    decide,
+)
+from delivery.decision import Watch as WatchStep
+from delivery.errors import PolicyRefusal, RunFailureError
+from delivery.github import Check, GitHub, PullRequest
+from delivery.goal import Goal
+from delivery.loop_facts import Facts, Kind, Rules, Sample
+from delivery.prompt import repair_prompt
+from delivery.pull_request import Description, PullRequests, describe
+from delivery.repair_tasks import checks_task, conflict_task, review_task, verify_task
+from delivery.self_merge import MergeRefusedError, SelfMerge
+from delivery.stages import Stages
+from delivery.text import end_of, one_line
+from delivery.watching import StoppedError, Watch
+from delivery.workflows import Proposed, which_apply
+from worktree import PushRefused, Redactor
+
+_SUBJECT_LIMIT = 72
+_LOG_READ = 65_536  # bytes from the end of a log
+_MOST_LOGS = 3
+_MERGEABLE_POLL = 2.0  # seconds; GitHub works it out once it is asked
+
+
+@dataclass(slots=True, kw_only=True)
+class RepairLoop:
+    """One Delivery's way from work that was made to its goal. `description` is for the pull request."""
+
+    stages: Stages
+    conventions: Conventions
+    github: GitHub
+    pull_requests: PullRequests
+    description: Description
+    redact: Redactor
+    _base_commit: str = field(init=False)
+    _pull: PullRequest | None = field(default=None, init=False)
+    _merging: tuple[str, str] = field(default=("", ""), init=False)
+    _foreign: tuple[str, ...] = field(default=(), init=False)
+    _conflicts: tuple[str, ...] = field(default=(), init=False)
+    _red: Verdict = field(default_factory=Verdict, init=False)
+    _failed_step: Path | None = field(default=None, init=False)
+    _self_merge: SelfMerge = field(init=False)
+
+    def run(self) -> Goal:
+        """Go to the goal. Raises PolicyRefusal, RunFailureError, and what git and GitHub raise."""
+        plan, conventions = self.stages.plan, self.conventions
+        self._base_commit = plan.base_commit
+        self._self_merge = SelfMerge(stages=self.stages, github=self.github, conventions=conventions)
+        rules = Rules(
+            base=plan.base,
+            branch=plan.branch,
+            merges=conventions.merges,
+            repairs=conventions.repairs,
+            moves=conventions.moves,
+            required=conventions.checks_required,
+            verifies=conventions.verify is not None,
+        )
+        facts = Facts(rules=rules, head=self.stages.worktree.head())
+        while True:
+            facts = replace(facts, interrupted=self.stages.interruption.recorded is not None)
+            step = decide(facts)
+            match step:
+                case Done():
+                    return self._reached(step)
+                case Refused():
+                    self.stages.stage = Stage.MERGE
+                    raise PolicyRefusal(self._self_merge.refusal(step.why))
+                case Fail():
+                    self.stages.stage = stage_of(step.code) or self.stages.stage
+                    raise RunFailureError(step.cause, step.code)
+                case _:
+                    facts = self._take(step, facts)
+
+    def _reached(self, step: Done) -> Goal:
+        assert self._pull is not None  # noqa: S101 - it was looked at just before
+        if self._pull.head != step.head:
+            self.stages.report(f"{self._pull.url} shows commits of others, whose checks were not watched")
+        return Goal(pull_request=self._pull, merged=step.merged)
+
+    def _take(self, step: Act, facts: Facts) -> Facts:
+        match step:
+            case Look():
+                return facts.looked(self._look(facts))
+            case MergeUpstream():
+                return self._merge_upstream(step, facts)
+            case Repair():
+                return self._repair(step, facts)
+            case Verify():
+                return facts.verified_as(self._verify())
+            case Push():
+                return self._push(facts)
+            case MakeReady():
+                return self._make_ready(facts)
+            case WatchStep():
+                return self._watch(step, facts)
+            case LookAtPullRequest():
+                return self._look_at_pull_request(facts)
+            case Merge():
+                return self._merge(step, facts)
+            case _:
+                assert_never(step)
+
+    # What origin has.
+
+    def _look(self, facts: Facts) -> Sample:
+        # What had failed before a look is no stage of its own: a look goes with the push.
+        self.stages.stage = Stage.PUSH
+        seen = self.stages.worktree.look_upstream(facts.rules.base, foreign=facts.rules.merges)
+        return Sample(base=seen.base, foreign=seen.foreign)
+
+    def _merge_upstream(self, step: MergeUpstream, facts: Facts) -> Facts:
+        stages, worktree, rules = self.stages, self.stages.worktree, facts.rules
+        name = f"origin/{rules.branch if step.foreign else rules.base}"
+        if step.foreign:
+            self._foreign = worktree.new_in(step.commit)
+            for line in self._foreign:
+                stages.report(f"taking in a new commit from {name}: {line}")
+        else:
+            self._base_commit = step.commit
+        stages.report(f"merging {name}, which is at {step.commit[:12]} now")
+        stages.enter(Stage.REPAIR, "merge-upstream", commit=step.commit)
+        self._merging = (name, step.commit)
+        self._conflicts = worktree.merge(step.commit, name)
+        return facts.merged(
+            name, worktree.head(), spent=step.spent, foreign=step.foreign, conflicts=bool(self._conflicts)
+        )
+
+    # Mending.
+
+    def _repair(self, step: Repair, facts: Facts) -> Facts:
+        stages, worktree, number = self.stages, self.stages.worktree, step.spent.repairs
+        stages.report(f"{step.cause}; starting Repair {number} of {facts.rules.repairs}")
+        prompt = repair_prompt(
+            stages.plan.issue,
+            self._task(step, facts),
+            base=facts.rules.base,
+            branch=facts.rules.branch,
+            instructions=self.conventions.instructions,
+        )
+        session = stages.run_session(Stage.REPAIR, f"repair-{number}", prompt)
+        unresolved = worktree.finish_merge(self._merging[1]) if step.kind is Kind.CONFLICT else None
+        if unresolved is not None:
+            name = self._merging[0]
+            return facts.repaired(
+                step.kind, facts.head, spent=step.spent, unresolved=f"the Repair did not merge {name}: {unresolved}"
+            )
+        stages.enter(Stage.COMMIT, "settle")
+        subject = one_line(session.final_text, _SUBJECT_LIMIT) or f"Repair {number}"
+        if left := worktree.settle(subject, self.conventions.commit):
+            stages.report(f"left out of the pull request: {', '.join(left)}")
+        facts = facts.repaired(step.kind, worktree.head(), spent=step.spent)
+        if not session.pull_request_text.strip():
+            return facts
+        self.description = describe(stages.plan.issue, session.pull_request_text, session.final_text)
+        return replace(facts, is_ready=False)
+
+    def _task(self, step: Repair, facts: Facts) -> str:
+        match step.kind:
+            case Kind.CONFLICT:
+                return conflict_task(self._merging[0], facts.rules.branch, self._conflicts)
+            case Kind.REVIEW:
+                commits = tuple(map(self.redact, self._foreign))
+                return review_task(facts.rules.branch, facts.unreviewed or facts.head, commits)
+            case Kind.VERIFY:
+                command = self.redact(shlex.join(self.conventions.verify or ()))
+                return verify_task(command, step.cause, self.redact(end_of(self._failed_step, _LOG_READ)))
+            case Kind.CHECKS:
+                return self.redact(checks_task(facts.head, self._red, self._logs()))
+
+    def _logs(self) -> Mapping[str, str]:
+        """Return the ends of the logs of the first failed jobs, as far as the token may read them."""
+        jobs = [check for check in self._red.own if check.job is not None][:_MOST_LOGS]
+        logs = {check.name: self._log_of(check) for check in jobs}
+        return {name: log for name, log in logs.items() if log}
+
+    def _log_of(self, check: Check) -> str:
+        return self.redact(self.github.checks.log_tail(check.job, _LOG_READ)) if check.job is not None else ""
+
+    def _verify(self) -> str | None:
+        """Run the verify command; return how it failed, None when it passed."""
+        before = self.stages.session
+        try:
+            self.stages.run_step(Stage.VERIFY, self.conventions.verify or ())
+        except RunFailureError as failure:
+            # Only a command that fails is something to repair.
+            session = self.stages.session
+            if self.stages.interruption.recorded or session is None or not session.status or session.survivors:
+                raise
+            self._failed_step = session.log
+            return str(failure)
+        self.stages.session = before  # it is the agent's words that explain a later failure
+        return None
+
+    # The pull request.
+
+    def _push(self, facts: Facts) -> Facts:
+        stages = self.stages
+        stages.report(f"pushing {facts.rules.branch}")
+        stages.enter(Stage.PUSH, "push")
+        try:
+            stages.worktree.push()
+        except PushRefused as refused:
+            if not (facts.rules.merges and refused.is_behind):
+                raise
+            stages.report(f"{refused}; looking at them")
+            return facts.pushed_as(taken=False)
+        return facts.pushed_as(taken=True)
+
+    def _make_ready(self, facts: Facts) -> Facts:
+        self.stages.enter(Stage.PULL_REQUEST, "ready")
+        self._pull = self.pull_requests.make_ready(self.description, facts.head)
+        return replace(facts, is_ready=True)
+
+    def _look_at_pull_request(self, facts: Facts) -> Facts:
+        """Read it until GitHub has caught up with the push and worked out whether it merges, or the grace is over."""
+        assert self._pull is not None  # noqa: S101 - it was made ready
+        number, patience = self._pull.number, self.conventions.patience
+        self.stages.stage = Stage.PULL_REQUEST
+        deadline = time.monotonic() + patience.grace
+        while True:
+            self._pull = pull = self.github.pull_request(number)
+            caught_up = pull.head == facts.head or not facts.rules.merges
+            if not pull.is_open or (caught_up and pull.mergeable is not None) or time.monotonic() > deadline:
+                return replace(facts, pull=pull)
+            self.stages.sleep(min(patience.poll, _MERGEABLE_POLL))
+
+    # Checks.
+
+    def _watch(self, step: WatchStep, facts: Facts) -> Facts:
+        self.stages.enter(Stage.CHECKS, "watch", head=facts.head)
+        watch = Watch(
+            github=self.github.checks,
+            head=facts.head,
+            base_commit=self._base_commit,
+            absence=lambda: self._why_absent(facts.rules),
+            patience=self.conventions.patience,
+            merges=facts.rules.merges,
+            interruption=self.stages.interruption,
+            report=self.stages.report,
+        )
+        try:
+            verdict = watch.repeat(self._red) if step.repeat else watch.to_the_end()
+        except StoppedError:
+            return facts
+        if verdict.own:
+            self._red = verdict
+        for check in verdict.inherited:
+            self.stages.report(f"{check.name} fails on {facts.rules.base}, too: {check.url}")
+        if verdict.absence is not None:
+            self.stages.report(f"no check runs on {facts.head[:12]}: {verdict.absence}")
+        return facts.watched(verdict, repeated=step.repeat)
+
+    def _why_absent(self, rules: Rules) -> Absence:
+        worktree = self.stages.worktree
+        paths = worktree.changed_paths(self._base_commit)
+        workflows = which_apply(worktree.workflow_texts(), Proposed(base=rules.base, branch=rules.branch, paths=paths))
+        return why_absent(
+            applies=workflows.applies,
+            is_filtered=workflows.is_filtered,
+            is_required=bool(self._self_merge.rules.checks),
+            others_check=any(check.run is None for check in self.github.checks.of(self._base_commit)),
+            is_workflow_token=self.github.is_workflow_token(),
+        )
+
+    def _merge(self, step: Merge, facts: Facts) -> Facts:
+        assert self._pull is not None  # noqa: S101 - it was looked at just before
+        try:
+            self._pull = self._self_merge.merge(self._pull, step.head)
+        except MergeRefusedError as refused:
+            self.stages.report(f"the merge was refused: {refused}; looking at everything once more")
+            return facts.refused(str(refused))
+        return replace(facts, pull=self._pull)

@@ -1,0 +1,86 @@
+"""The stages of one Delivery: where it is, and what runs in its worktree there."""
+
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from delivery.causes import Code, Stage
+from delivery.errors import RunFailureError
+from delivery.preflight import Plan
+from delivery.session import SessionRequest, SessionResult, Sessions
+from worktree import Interruption, Journal, Watch, Worktree
+
+_GLANCE = 0.1  # seconds between looks, while waiting, whether a signal has come
+_CODES = {Stage.SETUP: Code.SETUP, Stage.VERIFY: Code.VERIFY}
+
+
+@dataclass(slots=True, kw_only=True)
+class Stages:
+    """Runs sessions and steps, of which `watch` is told.
+
+    `stage` tells where the Delivery is, `session` whose words explain a failure there.
+    """
+
+    plan: Plan
+    worktree: Worktree
+    sessions: Sessions
+    watch: Watch
+    interruption: Interruption
+    journal: Journal
+    report: Callable[[str], None]
+    stage: Stage = field(default=Stage.SESSION, init=False)
+    session: SessionResult | None = field(default=None, init=False)
+
+    def enter(self, stage: Stage, step: str, **facts: str | int) -> None:
+        """Say that a step which changes something is about to be taken in that stage."""
+        self.stage = stage
+        self.journal.enter(step, **facts)
+
+    def stop_if_interrupted(self) -> None:
+        """Raise when a signal is recorded: GitHub is not asked through git, so nothing else would notice."""
+        if self.interruption.recorded:
+            raise RunFailureError("interrupted", Code.INTERRUPTED)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raises as `stop_if_interrupted` does."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.stop_if_interrupted()
+            time.sleep(min(left, _GLANCE))
+
+    def run_step(self, stage: Stage, argv: Sequence[str]) -> None:
+        """Run `setup` or `verify` to a good end. Raises RunFailureError."""
+        self.report(f"running {stage}: {shlex.join(argv)}")
+        self._run(stage, stage, "", argv)
+
+    def run_session(self, stage: Stage, kind: str, prompt: str) -> SessionResult:
+        """Run the agent to a good end. Raises RunFailureError."""
+        return self._run(stage, kind, prompt, None)
+
+    def _run(self, stage: Stage, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionResult:
+        self.enter(stage, "session", kind=kind)
+        self.session = ended = self.sessions.run(self._request(kind, prompt, argv))
+        if ended.cause is not None:
+            raise RunFailureError(ended.cause, _CODES.get(stage, Code.AGENT))
+        if ended.survivors:
+            left = ", ".join(ended.survivors)
+            raise RunFailureError(f"processes were left that could not be stopped: {left}", Code.PROCESSES)
+        return ended
+
+    def _request(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionRequest:
+        plan = self.plan
+        return SessionRequest(
+            kind=kind,
+            prompt=prompt,
+            argv=argv,
+            directory=self.worktree.path,
+            private=self.worktree.private,
+            watch=self.watch,
+            environment={
+                "NIGHTKEEP_RUN": self.worktree.run_id,
+                "NIGHTKEEP_ISSUE_URL": plan.issue.url,
+                "NIGHTKEEP_BASE": plan.base,
+                "NIGHTKEEP_BRANCH": plan.branch,
+            },
+        )

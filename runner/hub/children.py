@@ -1,0 +1,28 @@
+"""The processes that are at work for a client."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+class Children:
+    """The process groups that are at work for a client, so that none outlives the hub."""
+
+    def __init__(self) -> None:
+        self._groups: set[int] = set()
+
+    @contextmanager
+    def running(self, group: int) -> Iterator[None]:
+        """Count `group` among them while the block runs; nothing of it may be left at the block's end."""
+        self._groups.add(group)
+        try:
+            yield
+        finally:
+            self._groups.discard(group)
+
+    def kill(self) -> None:
+        """Kill them all; whoever waits for them sees them end."""
+        for group in tuple(self._groups):
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,189 @@
+"""Waiting for checks that GitHub lists, over HTTP."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delivery.checks import Absence, Patience, Verdict
+from delivery.errors import GitHubError
+from delivery.github import GitHub
+from delivery.watching import StoppedError, Watch
+from runner.hub import Check, Exchange, Hub, Permission, Source, Wait, drills
+from tests.world import World, commit, git
+from worktree import Interruption
+
+NAME, TOKEN = "acme/widget", "writer-token-0001"
+CHECK_RUNS = "*/check-runs"
+
+
+@pytest.fixture
+def hub(world: World, tmp_path: Path, exchanges: list[Exchange]) -> Iterator[Hub]:
+    """A hub with a branch `topic` beside `main`."""
+    git(world.launch, "checkout", "-q", "-b", "topic")
+    (world.launch / "lamp.txt").write_text("on\n")
+    commit(world.launch, "lamp")
+    git(world.launch, "push", "-q", "origin", "topic")
+    tokens = {TOKEN: Permission.WRITE}
+    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens, observe=exchanges.append) as served:
+        yield served
+
+
+@pytest.fixture
+def github(hub: Hub) -> Iterator[GitHub]:
+    with closing(GitHub(api_url=f"{hub.url}/api/v3", token=TOKEN, repository=NAME)) as made:
+        yield made
+
+
+def watch(world: World, github: GitHub, said: list[str] | None = None, **changed: Any) -> Watch:
+    lines = [] if said is None else said
+    given: dict[str, Any] = {
+        "absence": lambda: Absence.NOT_STARTED,
+        "patience": Patience(grace=1, limit=20, poll=0.05),
+        "merges": False,
+        "interruption": Interruption(),
+        "report": lines.append,
+    }
+    head, base = world.on_origin("topic"), world.on_origin("main")
+    return Watch(github=github.checks, head=head, base_commit=base, **given | changed)
+
+
+def names(verdict: Verdict) -> tuple[list[str], list[str]]:
+    return [check.name for check in verdict.own], [check.name for check in verdict.inherited]
+
+
+def test_a_long_wait_costs_few_counted_requests(
+    world: World, hub: Hub, github: GitHub, exchanges: list[Exchange]
+) -> None:
+    """However many looks an hour has: only answers that are new count against the token's limit."""
+    hub.ci.add(NAME, Check("slow", concludes=Wait(polls=30), branches="topic"))
+    said: list[str] = []
+    patience = Patience(grace=1, limit=60, poll=0.01)
+    assert watch(world, github, said, patience=patience).to_the_end() == Verdict()
+    looks = [seen for seen in exchanges if "/commits/" in seen.path]
+    assert len(looks) >= 2 * 30
+    assert len([seen for seen in looks if seen.status != 304]) <= 8
+    assert [line for line in said if line.startswith("waiting for 1 check on ")] == said
+
+
+def test_checks_and_statuses_of_all_pages_count(world: World, hub: Hub, github: GitHub) -> None:
+    for number in range(101):
+        hub.ci.add(NAME, Check(f"job {number:03}", branches="topic"))
+        hub.ci.add(NAME, Check(f"status {number:03}", source=Source.STATUS, branches="topic"))
+    hub.ci.add(NAME, Check("zz job", conclusions=("failure",), branches="topic"))
+    hub.ci.add(NAME, Check("zz status", conclusions=("failure",), source=Source.STATUS, branches="topic"))
+    own, inherited = names(watch(world, github).to_the_end())
+    assert (sorted(own), inherited) == (["zz job", "zz status"], [])
+
+
+def test_the_base_commit_is_not_asked_about_when_all_is_green(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("test"))
+    assert watch(world, github).to_the_end().is_green
+    assert not [path for _, path in hub.requests if world.on_origin("main") in path]
+
+
+def test_own_and_inherited_failures_are_told_apart(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("lint", conclusions=("failure",)))
+    hub.ci.add(NAME, Check("test", command="test ! -e lamp.txt"))
+    assert names(watch(world, github).to_the_end()) == (["test"], ["lint"])
+
+
+def test_checks_may_take_their_time_to_appear(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("late", appears=Wait(polls=3), branches="topic"))
+    said: list[str] = []
+    patience = Patience(grace=30, limit=60, poll=0.05)
+    assert watch(world, github, said, patience=patience).to_the_end() == Verdict()
+    assert said[0].startswith("waiting for checks to start on ")
+
+
+def test_none_appears(world: World, hub: Hub, github: GitHub) -> None:
+    assert watch(world, github).to_the_end() == Verdict(absence=Absence.NOT_STARTED)
+
+
+@pytest.mark.parametrize(
+    "trouble", [drills.server_error(), drills.dropped_connection(), drills.primary_rate_limit(1500)]
+)
+def test_trouble_of_githubs_is_waited_out(world: World, hub: Hub, github: GitHub, trouble: drills.Trouble) -> None:
+    hub.ci.add(NAME, Check("test", branches="topic"))
+    hub.drill("GET", CHECK_RUNS, trouble, times=6)
+    said: list[str] = []
+    patience = Patience(grace=1, limit=3, poll=0.05)
+    if trouble.status == 403:
+        hub.drill("GET", CHECK_RUNS, trouble, times=0)
+        with pytest.raises(GitHubError, match="asks for a wait of"):
+            watch(world, github, said, patience=patience).to_the_end()
+    else:
+        patience = Patience(grace=1, limit=30, poll=0.05)
+        assert watch(world, github, said, patience=patience).to_the_end() == Verdict()
+    assert any("looking at the checks again in" in line for line in said)
+
+
+def test_checks_that_the_token_may_not_read(world: World, hub: Hub, github: GitHub) -> None:
+    forbidden = {"message": "Resource not accessible by personal access token"}
+    hub.drill("GET", CHECK_RUNS, drills.answer(403, forbidden), times=None)
+    assert watch(world, github).to_the_end() == Verdict(absence=Absence.UNREADABLE)
+
+
+def test_a_signal_ends_the_wait(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("stuck", conclusions=(None,), branches="topic"))
+    interruption = Interruption()
+
+    def stop(_line: str) -> None:
+        interruption.record(signal.SIGTERM)
+
+    with pytest.raises(StoppedError):
+        watch(world, github, report=stop, interruption=interruption).to_the_end()
+
+
+def again(hub: Hub, world: World, github: GitHub) -> tuple[Verdict, int]:
+    """Watch, have what failed run again, and return what came of it and how often that was asked for."""
+    watched = watch(world, github)
+    verdict = watched.to_the_end()
+    assert verdict.own
+    after = watched.repeat(verdict)
+    return after, sum(path.endswith("/rerun-failed-jobs") for method, path in hub.requests if method == "POST")
+
+
+def test_what_failed_is_run_again_once_for_each_workflow_run(world: World, hub: Hub, github: GitHub) -> None:
+    for name in ("a", "b"):
+        hub.ci.add(NAME, Check(name, conclusions=("failure", "success"), branches="topic"))
+    other = ".github/workflows/other.yml"
+    hub.ci.add(NAME, Check("c", conclusions=("failure", "success"), branches="topic", workflow=other))
+    assert again(hub, world, github) == (Verdict(), 2)
+
+
+def test_a_failure_that_is_no_job_has_nothing_asked(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("a", conclusions=("failure", "success"), branches="topic"))
+    hub.ci.add(NAME, Check("b", conclusions=("failure",), source=Source.STATUS, branches="topic"))
+    verdict, asked = again(hub, world, github)
+    assert (names(verdict), asked) == ((["a", "b"], []), 0)
+
+
+def test_a_refusal_stops_the_asking_and_the_checks_decide_as_they_are(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("a", conclusions=("failure",), branches="topic"))
+    other = ".github/workflows/other.yml"
+    hub.ci.add(NAME, Check("b", conclusions=("failure",), branches="topic", workflow=other))
+    hub.drill("POST", "*/rerun-failed-jobs", drills.answer(403, {"message": "no"}), times=None)
+    verdict, asked = again(hub, world, github)
+    assert (names(verdict), asked) == ((["a", "b"], []), 1)
+
+
+def test_a_rerun_whose_answer_is_lost_is_asked_for_once(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("a", conclusions=("failure", "success"), branches="topic"))
+    hub.drill("POST", "*/rerun-failed-jobs", drills.lost_answer())
+    assert again(hub, world, github) == (Verdict(), 1)
+
+
+def test_a_log_is_read_from_its_end_and_without_the_token(
+    world: World, hub: Hub, github: GitHub, exchanges: list[Exchange]
+) -> None:
+    hub.ci.add(NAME, Check("a", conclusions=("failure",), branches="topic", log="first\n" + "x" * 5000 + "\nlast\n"))
+    (check,) = watch(world, github).to_the_end().own
+    assert check.job is not None
+    tail = github.checks.log_tail(check.job, 1000)
+    assert len(tail) == 1000
+    assert "last" in tail
+    assert "first" not in tail

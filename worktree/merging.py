@@ -1,0 +1,144 @@
+"""Bringing what origin has got into the Issue branch: by merging, never by rewriting it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from worktree.checkout import Checkout
+from worktree.errors import GitError
+from worktree.files import list_files
+from worktree.git import IDENTITY
+from worktree.rescue import keep_snapshot, publish
+from worktree.state import Operation, read_state
+
+_PLAIN = ("--ff", "--commit", "--no-edit", "--no-squash", "--no-stat", "--no-log", "--no-autostash", "--no-verify")
+_MOST_SHOWN = 20  # commits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """What origin has that HEAD has not: the Base branch's commit, and the newest of others' on the Issue branch."""
+
+    base: str | None = None
+    foreign: str | None = None
+
+
+def look_upstream(checkout: Checkout, base: str, *, foreign: bool) -> Upstream:
+    """Look where origin has the Base branch, and with `foreign` the Issue branch, and fetch what is new.
+
+    Moves nothing but the mirror of the Base branch. Raises GitError, or WorktreeError when the Base branch is gone.
+    """
+    branches = [base, *([checkout.record.branch] if foreign else [])]
+    there = checkout.remote.read(*(f"refs/heads/{branch}" for branch in branches))
+    if f"refs/heads/{base}" not in there:
+        raise GitError(
+            ("git", "ls-remote", checkout.remote.url),
+            checkout.path,
+            status=0,
+            stderr=f"the Base branch {base} is gone from origin",
+        )
+    known = checkout.remote.known | checkout.ledger.held
+    new = [branch for branch in branches if there.get(f"refs/heads/{branch}", "") not in {"", *known}]
+    found = {branch: there[f"refs/heads/{branch}"] for branch in branches if f"refs/heads/{branch}" in there}
+    found |= checkout.remote.fetch(*new) if new else {}
+    checkout.ledger.held |= set(found.values())
+    mirror = f"refs/remotes/origin/{base}"
+    if new:
+        checkout.shared.run("update-ref", "-m", "nightkeep: fetch", mirror, found[base])
+    return Upstream(
+        base=None if holds(checkout, found[base]) else found[base],
+        foreign=_unless_held(checkout, found.get(checkout.record.branch)) if foreign else None,
+    )
+
+
+def _unless_held(checkout: Checkout, commit: str | None) -> str | None:
+    return None if commit is None or holds(checkout, commit) else commit
+
+
+def holds(checkout: Checkout, commit: str) -> bool:
+    """Whether HEAD reaches a commit."""
+    return checkout.git.answers("merge-base", "--is-ancestor", commit, "HEAD")
+
+
+def new_in(checkout: Checkout, commit: str) -> tuple[str, ...]:
+    """Return the commits that `commit` reaches and HEAD does not, oldest first, each as a short id and its subject."""
+    span = ("--reverse", f"--max-count={_MOST_SHOWN}", "--format=%h %s", f"HEAD..{commit}")
+    return tuple(checkout.git.run("log", *span).text.splitlines())
+
+
+def merge(checkout: Checkout, commit: str, name: str) -> bool:
+    """Merge a commit that was fetched and that people call `name`; False when it stopped at a conflict.
+
+    Then the merge is in progress. Left-overs of a session in tracked files that git refuses to merge over are first
+    brought to a snapshot, and then reset. Raises GitError when git refuses the merge over anything else.
+    """
+    git = checkout.git.within(**IDENTITY)
+    message = f"Merge {name} into {checkout.record.branch}"
+    arguments = ("merge", *_PLAIN, "--no-verify-signatures", "-m", message, commit)
+    done = git.run(*arguments, accept=range(256))
+    if done.status and read_state(checkout.git, checkout.admin).operation is None and _put_aside(checkout):
+        done = git.run(*arguments, accept=range(256))
+    if done.status == 0:
+        return True
+    if read_state(checkout.git, checkout.admin).operation is not Operation.MERGE:
+        raise git.failure(arguments, done)
+    return False
+
+
+def _put_aside(checkout: Checkout) -> bool:
+    """Snapshot what is changed in tracked files, and reset it; False, with nothing reset, when not all is in there."""
+    state, listing = read_state(checkout.git, checkout.admin), list_files(checkout.git, checkout.path)
+    changed = listing.changed | state.staged
+    if not changed:
+        return False
+    ref = keep_snapshot(checkout, state)
+    if changed & checkout.ledger.snapshots[ref].left.keys():
+        return False
+    publish(checkout, ref)
+    checkout.git.run("reset", "--quiet", "--hard", "HEAD")
+    return True
+
+
+def conflicts(checkout: Checkout) -> tuple[str, ...]:
+    """Return the paths that a merge in progress could not merge."""
+    return read_state(checkout.git, checkout.admin).unmerged
+
+
+def finish_merge(checkout: Checkout, commit: str) -> str | None:
+    """After somebody resolved a merge of `commit`, see that it is done; return what is wrong, None when it is well.
+
+    What is resolved and staged, and only not committed, is committed. Raises GitError.
+    """
+    state = read_state(checkout.git, checkout.admin)
+    if state.branch != checkout.record.branch:
+        return f"HEAD was left on {state.branch or 'no branch'}, not on {checkout.record.branch}"
+    if state.unmerged:
+        return f"the merge is still in progress, with conflicts in {_some(state.unmerged)}"
+    if state.operation is Operation.MERGE and commit in state.other_heads:
+        checkout.git.run("add", "--update")
+        checkout.git.within(**IDENTITY).run("commit", "--quiet", "--no-verify", "--no-edit")
+    elif state.operation is not None:
+        return f"a {state.operation.value[0]} was left unfinished"
+    if not holds(checkout, commit):
+        return "the merge was given up"
+    # What git writes behind a conflict's other side; nobody else writes that commit's id there.
+    marked = checkout.git.run("grep", "-l", "-z", "-e", f"^>>>>>>> {commit}", "HEAD", accept=(0, 1)).fields
+    return f"conflict markers were left in {_some([path.partition(':')[2] for path in marked])}" if marked else None
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = len(paths) - 5
+    return ", ".join(paths[:5]) + (f" and {more} more" if more > 0 else "")
+
+
+def workflow_texts(checkout: Checkout) -> tuple[str, ...]:
+    """Return the texts of the workflow files that HEAD has. Raises GitError."""
+    listed = checkout.git.run("ls-tree", "-r", "-z", "--format=%(objectname) %(path)", "HEAD", ".github/workflows/")
+    rows = [row.split(" ", 1) for row in listed.fields]
+    files = [oid for oid, path in rows if path.endswith((".yml", ".yaml")) and path.count("/") == 2]
+    return tuple(checkout.git.run("cat-file", "blob", oid).stdout.decode(errors="replace") for oid in files)
+
+
+def changed_paths(checkout: Checkout, base_commit: str) -> tuple[str, ...]:
+    """Return the paths that HEAD changes since it left the Base branch, whose commit is given. Raises GitError."""
+    arguments = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", f"{base_commit}...HEAD", "--")
+    return tuple(checkout.git.run(*arguments).fields)
