@@ -72,6 +72,7 @@ class World:
         prompt: str = "do it",
         extra: Mapping[str, str] | None = None,
         hear: Callable[[str], None] | None = None,
+        resume: str | None = None,
         **limits: float,
     ) -> SessionResult:
         def progress(line: str) -> None:
@@ -97,6 +98,7 @@ class World:
                 private=self.private,
                 environment={"NIGHTKEEP_RUN": f"run-{self.top}"} | dict(extra or {}),
                 watch=self.watch,
+                resume=resume,
             )
         )
 
