@@ -172,8 +172,8 @@ class Settings(Section):
 
     agent: Command | None = _key(
         None,
-        "The agent's command: split as a shell would, run without one; the prompt comes on standard input. claude -p and "
-        "codex exec are asked for a stream of events, which Nightkeep reads. A relative path of its program is one in "
+        "The agent's command: split as a shell would, run without one; the prompt comes on standard input. claude -p "
+        "and codex exec are asked for a stream of events, which Nightkeep reads. A relative path of its program is one in "
         "the repository when it stands in the repository's file; elsewhere it is looked up from where the command was "
         "typed.",
     )
