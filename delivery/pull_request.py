@@ -82,8 +82,8 @@ class PullRequests:
         if found is None:
             self._report(f"opening the pull request for {self._branch}")
             found = self._open(description, draft=False)
-        elif _OURS in found.body:
-            self._github.edit_pull_request(found.number, title=description.title, body=description.body)
+        else:
+            self.describe(found, description)
         self._expect(found.base == self._base, f"pull request {found.url} targets {found.base}, not {self._base}")
         if found.is_draft:
             self._mark_ready(found)
@@ -94,6 +94,11 @@ class PullRequests:
         if RUN_FAILED in seen.labels:
             self._take_label_off(seen)
         return seen
+
+    def describe(self, pull_request: PullRequest, description: Description) -> None:
+        """Give the pull request that title and body, unless a person wrote its own. Raises GitHubError."""
+        if _OURS in pull_request.body:
+            self._github.edit_pull_request(pull_request.number, title=description.title, body=description.body)
 
     def _mark_ready(self, found: PullRequest) -> None:
         self._report(f"marking {found.url} ready for review")

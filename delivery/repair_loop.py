@@ -38,7 +38,7 @@ from delivery.stages import Stages
 from delivery.text import end_of, one_line
 from delivery.watching import StoppedError, Watch
 from delivery.workflows import Proposed, which_apply
-from worktree import PushRefused, Redactor
+from worktree import GitError, PushRefused, Redactor
 
 _SUBJECT_LIMIT = 72
 _LOG_READ = 65_536  # bytes from the end of a log
@@ -232,7 +232,10 @@ class RepairLoop:
 
     def _make_ready(self, facts: Facts) -> Facts:
         self.stages.enter(Stage.PULL_REQUEST, "ready")
-        self._pull = self.pull_requests.make_ready(self.description, facts.head)
+        if self._pull is None:
+            self._pull = self.pull_requests.make_ready(self.description, facts.head)
+        else:
+            self.pull_requests.describe(self._pull, self.description)
         return replace(facts, is_ready=True)
 
     def _look_at_pull_request(self, facts: Facts) -> Facts:
@@ -276,7 +279,10 @@ class RepairLoop:
 
     def _why_absent(self, rules: Rules) -> Absence:
         worktree = self.stages.worktree
-        paths = worktree.changed_paths(self._base_commit)
+        try:
+            paths = worktree.changed_paths(self._base_commit)
+        except GitError:  # a shallow clone may have no common commit; then a check is waited for, perhaps in vain
+            return Absence.NOT_STARTED
         workflows = which_apply(worktree.workflow_texts(), Proposed(base=rules.base, branch=rules.branch, paths=paths))
         return why_absent(
             applies=workflows.applies,

@@ -233,7 +233,7 @@ class Worktree:
         With any the merge is left in progress, for a session to resolve; `finish_merge` then sees to it. Call it only
         when nothing is unfinished, as `settle` leaves it. Raises GitError when git refuses the merge.
         """
-        if not merge(self._checkout, commit, name):
+        if not merge(self._after_session(), commit, name):
             return conflicts(self._checkout)
         self._settled = self.head()
         return ()
@@ -243,7 +243,7 @@ class Worktree:
 
         What it staged and did not commit is committed. Call `settle` after it. Raises GitError.
         """
-        return finish_merge(self._checkout, commit)
+        return finish_merge(self._after_session(), commit)
 
     def workflow_texts(self) -> tuple[str, ...]:
         """Return the texts of the GitHub workflows in HEAD's commit."""
@@ -261,8 +261,7 @@ class Worktree:
         committed, or nothing. Returns the paths that are in no commit of the branch. Raises UnsettledError when HEAD
         is not on the Issue branch, or a git operation or a conflict is unfinished; GitError otherwise.
         """
-        self._checkout = checkout = self._checkout.without_new_filters()
-        checkout.require_in_place()
+        checkout = self._after_session()
         checkout.ledger.refs_seen = {}
         state = read_state(checkout.git, checkout.admin)
         unsettled = why_unsettled(state, self.branch)
@@ -278,6 +277,12 @@ class Worktree:
         # After a commit of ours the push that follows tells what it was.
         self._settled = None if commits else state.head
         return tuple(left)
+
+    def _after_session(self) -> Checkout:
+        """Return the checkout, once it is sure to be the worktree's own, without filters that a session set up."""
+        self._checkout = self._checkout.without_new_filters()
+        self._checkout.require_in_place()
+        return self._checkout
 
     def _commit_everything(self, listing: Listing, subject: str) -> list[str]:
         git = self._checkout.git

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from delivery.errors import GitHubError
-from delivery.github import GitHub
-from runner.hub import Exchange, Hub, drills
+from delivery.github import Checks, CheckState, GitHub, Merges
+from runner.hub import Check, Exchange, Hub, Source, drills
 from tests.runner.hub.conftest import push_branch
+from tests.runner.hub.test_drills import API, ask
 from tests.world import World
 
 NAME, MARKER = "acme/widget", "<!-- marker -->"
@@ -27,7 +28,8 @@ def pull(github: GitHub, world: World) -> int:
     return github.open_pull_request(title="Topic", body="", base="main", branch="topic", draft=True).number
 
 
-def test_every_method_is_as_described(github: GitHub, pull: int, exchanges: list[Exchange]) -> None:
+def test_every_method_is_as_described(github: GitHub, pull: int, hub: Hub, exchanges: list[Exchange]) -> None:
+    issue = ask(hub, "POST", f"{API}/issues", {"title": "Add a lamp"}).json()["number"]
     calls: dict[str, Callable[[], object]] = {
         "repository": github.repository,
         "is_workflow_token": github.is_workflow_token,
@@ -42,15 +44,70 @@ def test_every_method_is_as_described(github: GitHub, pull: int, exchanges: list
         "edit_pull_request": lambda: github.edit_pull_request(pull, title="Better", body="Said."),
         "mark_ready": lambda: github.mark_ready(pull),
         "convert_to_draft": lambda: github.convert_to_draft(pull),
+        "close_issue": lambda: github.close_issue(issue),
         "comment": lambda: github.comment(pull, MARKER, f"{MARKER} one"),
         "edit_comment": lambda: github.edit_comment(pull, MARKER, f"{MARKER} two"),
         "close": github.close,
     }
     for call in calls.values():
         call()
-    methods = {name for name, value in vars(GitHub).items() if not name.startswith("_") and callable(value)}
-    assert methods == set(calls), "every method of GitHub is to be called here"
+    assert methods(GitHub) == set(calls), "every method of GitHub is to be called here"
     assert {exchange.path for exchange in exchanges} >= {"/graphql", f"/repos/{NAME}/issues/{pull}/comments"}
+
+
+def methods(of: type) -> set[str]:
+    return {name for name, value in vars(of).items() if not name.startswith("_") and callable(value)}
+
+
+def test_checks_are_asked_for_as_described(github: GitHub, pull: int, hub: Hub) -> None:
+    hub.ci.add(NAME, Check("test", conclusions=("failure", "success"), log="it broke\n"))
+    hub.ci.add(NAME, Check("deploy", source=Source.STATUS))
+    hub.ci.add(NAME, Check("scan", source=Source.APP))
+    head = github.pull_request(pull).head
+    found = {check.name: check for check in github.checks.of(head)}
+    test = found["test"]
+    assert {name: check.state for name, check in found.items()} == {
+        "test": CheckState.FAILED,
+        "deploy": CheckState.PASSED,
+        "scan": CheckState.PASSED,
+    }
+    assert test.run is not None
+    assert test.job is not None
+    assert (found["scan"].run, found["deploy"].id) == (None, None)
+    assert "it broke" in github.checks.log_tail(test.job, 1000)
+    github.checks.repeat(test.run)
+    assert {check.state for check in github.checks.of(head)} == {CheckState.PASSED}
+    assert methods(Checks) == {"of", "log_tail", "repeat"}, "every method is to be called here"
+
+
+def test_merges_are_asked_for_as_described(github: GitHub, pull: int, hub: Hub) -> None:
+    github.mark_ready(pull)
+    hub.facts.add_rule(NAME, "main", "pull_request", required_approving_review_count=2)
+    seen = github.pull_request(pull)
+    with pytest.raises(GitHubError, match="405"):
+        github.merges.merge(pull, seen.head, "merge")
+    rules = github.merges.rules("main")
+    assert (rules.rules, rules.needs_queue) == (("2 approving reviews",), False)
+    assert github.merges.rules("topic").rules == ()
+    assert methods(Merges) == {"merge", "rules", "enqueue", "dequeue", "is_queued"}, "every method is to be called here"
+
+
+def test_the_merge_queue_is_asked_for_as_described(github: GitHub, pull: int, hub: Hub) -> None:
+    github.mark_ready(pull)
+    hub.facts.add_rule(NAME, "main", "merge_queue")
+    hub.facts.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
+    hub.ci.add(NAME, Check("test", branches="topic"))
+    hub.ci.add(NAME, Check("test", branches="gh-readonly-queue/*", conclusions=(None,)))
+    assert github.merges.rules("main").needs_queue
+    assert github.merges.rules("main").checks == {"test"}
+    seen = github.pull_request(pull)
+    github.checks.of(seen.head)
+    with pytest.raises(GitHubError):
+        github.merges.enqueue(seen, "0" * 40)
+    github.merges.enqueue(seen, seen.head)
+    assert github.merges.is_queued(seen)
+    github.merges.dequeue(seen)
+    assert not github.merges.is_queued(seen)
 
 
 def test_every_refusal_is_as_described(github: GitHub, pull: int, hub: Hub) -> None:

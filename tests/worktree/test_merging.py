@@ -183,3 +183,18 @@ def test_workflows_and_changed_paths_are_those_of_the_branch(world: World, wt: W
     wt.push()
     assert sorted(wt.workflow_texts()) == ["on: pull_request", "on: push"]
     assert set(wt.changed_paths(base)) == {"a.txt", *(f".github/workflows/{name}" for name in files)}
+
+
+def test_a_filter_that_a_session_set_up_is_not_run_for_us(world: World, wt: Worktree) -> None:
+    theirs = conflict(world, wt)
+    ran = world.launch.parent / "ran"
+    git(wt.path, "config", "filter.evil.clean", f"sh -c 'touch {ran}; cat'")
+    (world.launch / ".git" / "info" / "attributes").write_text("a.txt filter=evil\n")
+    (wt.path / "a.txt").write_text("half\n")
+    git(wt.path, "add", "a.txt")
+    ran.unlink()
+    (wt.path / "a.txt").write_text("both\n")
+    assert wt.finish_merge(theirs) is None
+    assert not ran.exists()
+    assert git(wt.path, "show", "HEAD:a.txt") == "both"
+    git(wt.path, "config", "--unset", "filter.evil.clean")
