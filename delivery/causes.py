@@ -37,6 +37,9 @@ class Code(StrEnum):
     WORKTREE = "worktree-not-made"
     SETUP = "setup-failed"
     AGENT = "agent-failed"
+    AGENT_LIMIT = "agent-usage-limit"
+    AGENT_LOGIN = "agent-login"
+    MODEL = "model-unavailable"
     PROCESSES = "processes-left"
     UNSETTLED = "worktree-unsettled"
     NOTHING_MADE = "nothing-made"
@@ -69,9 +72,12 @@ _HINTS = {
     Code.WORKTREE: "The worktree could not be made.",
     Code.SETUP: "The command in `setup` failed; its log says why.",
     Code.AGENT: "The agent ended badly, or was stopped at a limit (`limits.session`, `limits.idle`, `limits.output`).",
+    Code.AGENT_LIMIT: "The agent's account has used up what it may use; wait until the limit ends, or add credit.",
+    Code.AGENT_LOGIN: "The agent's own login, or its key, was refused; log it in as the user that runs Nightkeep.",
+    Code.MODEL: "The service of the agent's model did not answer, or was overloaded; try again later.",
     Code.PROCESSES: "The agent left processes that could not be stopped.",
     Code.UNSETTLED: "The agent left HEAD elsewhere, or a git operation or a conflict unfinished.",
-    Code.NOTHING_MADE: "The agent ended well without a commit or a changed file; say more in the issue.",
+    Code.NOTHING_MADE: "The agent ended well without a commit or a changed file; say more in the issue, or allow more.",
     Code.VERIFY: "The command in `verify` fails on the branch.",
     Code.PUSH_REFUSED: "Origin did not take the branch: somebody else's commits are on it, a rule, or what is in it.",
     Code.PULL_REQUEST: "Somebody closed the pull request, made it a draft, or pointed it at another branch.",

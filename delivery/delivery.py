@@ -47,6 +47,7 @@ class Delivery:
                 interruption=stages.interruption,
                 journal=stages.journal,
                 report=stages.report,
+                unfinished=stages.unfinished,
             )
 
     def _deliver(self) -> Goal:
@@ -61,7 +62,7 @@ class Delivery:
         if left:
             stages.report(f"left out of the pull request: {', '.join(left)}")
         if stages.worktree.commits_beyond_base() == 0:
-            raise RunFailureError("the agent ended well, but nothing was made", Code.NOTHING_MADE)
+            raise RunFailureError(_nothing_made(session), Code.NOTHING_MADE)
         loop = RepairLoop(
             stages=stages,
             conventions=self.conventions,
@@ -99,6 +100,11 @@ class Delivery:
             instructions=self.conventions.instructions,
         )
         return stages.run_session(Stage.SESSION, "implement", prompt)
+
+
+def _nothing_made(session: SessionResult) -> str:
+    denied = f"; it was not allowed to use {', '.join(session.denied)}" if session.denied else ""
+    return f"the agent ended well, but nothing was made{denied}"
 
 
 def _subject(session: SessionResult, description: Description) -> str:

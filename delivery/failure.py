@@ -1,6 +1,6 @@
 """The one way in which a Run, or a Spec run, fails."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from delivery.causes import Code, Stage
@@ -67,6 +67,7 @@ def fail(
     interruption: Interruption,
     journal: Journal,
     report: Callable[[str], None],
+    unfinished: Sequence[str] = (),
 ) -> Failure:
     """End a delivery that failed with `error` in `stage`.
 
@@ -74,10 +75,13 @@ def fail(
     did, or labels it where it cannot be one; where none exists and origin holds work, `opens_draft` lets one be opened.
     After a Policy refusal
     it does nothing: the pull request stays as it was checked. A recorded interruption takes the cause's place.
-    Trouble in here is listed under the cause, never in its place.
+    `unfinished` says what sessions had left unfinished before, which may be why, and is told with the cause. Trouble in
+    here is listed under the cause, never in its place.
     """
     result, cause = judge(error, interruption)
     code = code_of(error, interruption)
+    if unfinished and result is Result.FAILED and code is not Code.INTERRUPTED:
+        cause = f"{cause}; before that, {'; '.join(unfinished)}"
     report(f"failed in stage {stage}: {cause}")
     secondary: list[str] = []
     before = interruption.recorded

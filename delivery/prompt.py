@@ -1,5 +1,6 @@
 """What an agent is told."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
@@ -72,6 +73,18 @@ def repair_prompt(
         instructions=_section(added),
         title=one_line(issue.title, 500),
         body=fenced(issue.body or "(no text)"),
+    )
+
+
+def resume_prompt(unfinished: Sequence[str]) -> str:
+    """Return the prompt of a session that goes on with one which ended while work still ran beside it."""
+    listed = fenced("\n".join(unfinished))
+    return (
+        "You ended while this still ran in the background, and it was stopped with you:\n\n"
+        f"{listed}\n\n"
+        "Nothing tells you when such work is done: nobody waits for it. If your task needs it, do it again in the "
+        "foreground and wait for it, act on what comes of it, and finish your task as you were told at first. If it "
+        "was not needed, just say so. Start nothing in the background that your task needs.\n"
     )
 
 

@@ -3,11 +3,12 @@
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from delivery.causes import Code, Stage
 from delivery.errors import RunFailureError
 from delivery.preflight import Plan
+from delivery.prompt import resume_prompt
 from delivery.session import SessionRequest, SessionResult, Sessions
 from worktree import Interruption, Journal, Watch, Worktree
 
@@ -19,7 +20,8 @@ _CODES = {Stage.SETUP: Code.SETUP, Stage.VERIFY: Code.VERIFY}
 class Stages:
     """Runs sessions and steps, of which `watch` is told.
 
-    `stage` tells where the Delivery is, `session` whose words explain a failure there.
+    `stage` tells where the Delivery is, `session` whose words explain a failure there. `unfinished` says which sessions
+    ended while work of theirs still ran.
     """
 
     plan: Plan
@@ -31,6 +33,7 @@ class Stages:
     report: Callable[[str], None]
     stage: Stage = field(default=Stage.SESSION, init=False)
     session: SessionResult | None = field(default=None, init=False)
+    unfinished: list[str] = field(default_factory=list, init=False)
 
     def enter(self, stage: Stage, step: str, **facts: str | int) -> None:
         """Say that a step which changes something is about to be taken in that stage."""
@@ -55,25 +58,47 @@ class Stages:
         self._run(stage, stage, "", argv)
 
     def run_session(self, stage: Stage, kind: str, prompt: str) -> SessionResult:
-        """Run the agent to a good end. Raises RunFailureError."""
-        return self._run(stage, kind, prompt, None)
+        """Run the agent to a good end; raises RunFailureError.
 
-    def _run(self, stage: Stage, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionResult:
+        A session that ended well while work still ran beside it is resumed, once, to see to that.
+        """
+        ended = self._run(stage, kind, prompt, None)
+        if not ended.unfinished:
+            return ended
+        ran = ", ".join(ended.unfinished)
+        self.report(f"the session {kind} ended while this still ran, and was stopped: {ran}")
+        self.unfinished.append(f"the session {kind} ended while this still ran: {ran}")
+        if not ended.resumable:
+            self.report("it cannot be resumed; carrying on, as that may not have been needed")
+            return ended
+        self.report("resuming the session, once")
+        resumed = self._run(stage, f"{kind}-resume", resume_prompt(ended.unfinished), None, ended.resumable)
+        if resumed.unfinished:
+            self.report(f"it ended like that again ({', '.join(resumed.unfinished)}); carrying on")
+        else:
+            self.unfinished.pop()
+        return resumed.after(ended)
+
+    def _run(
+        self, stage: Stage, kind: str, prompt: str, argv: Sequence[str] | None, resume: str | None = None
+    ) -> SessionResult:
         self.enter(stage, "session", kind=kind)
-        self.session = ended = self.sessions.run(self._request(kind, prompt, argv))
+        request = replace(self._request(kind, prompt), argv=argv, resume=resume)
+        self.session = ended = self.sessions.run(request)
+        if ended.denied:
+            self.report(f"the agent was not allowed to use {', '.join(ended.denied)}; its command decides that")
         if ended.cause is not None:
-            raise RunFailureError(ended.cause, _CODES.get(stage, Code.AGENT))
+            raise RunFailureError(ended.cause, _CODES.get(stage, ended.code))
         if ended.survivors:
             left = ", ".join(ended.survivors)
             raise RunFailureError(f"processes were left that could not be stopped: {left}", Code.PROCESSES)
         return ended
 
-    def _request(self, kind: str, prompt: str, argv: Sequence[str] | None) -> SessionRequest:
+    def _request(self, kind: str, prompt: str) -> SessionRequest:
         plan = self.plan
         return SessionRequest(
             kind=kind,
             prompt=prompt,
-            argv=argv,
             directory=self.worktree.path,
             private=self.worktree.private,
             watch=self.watch,

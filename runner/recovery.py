@@ -13,6 +13,7 @@ from delivery.parts import Parts
 from delivery.recovery import recover
 from delivery.unfinished import Unfinished, read_unfinished
 from delivery.untold import tell
+from runner.agents import agent_named
 from runner.logs import find_logs
 from runner.spool import Follower
 from worktree import (
@@ -79,7 +80,8 @@ class Recovery:
             if not is_alone:
                 self.report("another recovery is at work in this clone")
                 return []
-            sweep_records(self.run.launch.common)
+            for line in sweep_records(self.run.launch.common):
+                self.report(line)
             sweep_temporary()
             # What a journal names is finished by that journal, or by whoever has it.
             known = list(self._read())
@@ -190,10 +192,11 @@ class Recovery:
         saved = None
         private = self.run.launch.common / "nightkeep" / "runs" / run_id
         for spool in sorted(private.glob("session-*.raw")):
-            kind = spool.name.removeprefix("session-").rsplit("-", 1)[0]
+            kind, name, _ = spool.name.removeprefix("session-").rsplit("-", 2)
             stem = Path(str(journal.file)).name.split("-journal", 1)[0]
             log = Path(str(journal.file)).with_name(f"{stem}-{kind}.log")
-            with Follower(spool, log, redact=self.run.redact, progress=_nothing, cap=_NO_CAP) as follower:
+            agent = agent_named(name)
+            with Follower(spool, log, redact=self.run.redact, progress=_nothing, cap=_NO_CAP, agent=agent) as follower:
                 follower.finish(lambda: _LAST_OUTPUT)
             saved = follower.log
             if follower.complete:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -10,12 +11,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from delivery.causes import Code
 from delivery.session import SessionEnd, SessionRequest, SessionResult
+from delivery.text import one_line, visible
+from runner.agents import Agent, Conversation, Trouble, agent_for, any_command
 from runner.exchange import Exchange, exchange
 from runner.logs import LogPlace
 from runner.processes import KILL_WAIT, Strays, stop
@@ -33,6 +37,14 @@ _SLACK = 20.0
 # How long the rest of the output may take to be redacted after the agent's end, in seconds.
 _LAST_OUTPUT = 60.0
 _MARKER = "NIGHTKEEP_RUN"
+_CODES: Mapping[Trouble | None, Code] = {
+    Trouble.USAGE_LIMIT: Code.AGENT_LIMIT,
+    Trouble.LOGIN: Code.AGENT_LOGIN,
+    Trouble.MODEL: Code.MODEL,
+}
+# An id that can be an argument, and no option.
+_SESSION_ID = re.compile(r"[A-Za-z0-9][\w-]{0,99}", re.ASCII)
+_LONGEST_CAUSE, _LONGEST_NAME = 500, 100  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +67,8 @@ class SessionLimits:
 class AgentSessions:
     """Runs agent sessions; fulfils `delivery.session.Sessions`.
 
-    `argv` is the agent's argument list, started without a shell. `environment` is its whole environment but for
+    `argv` is the agent's argument list, started without a shell. An agent whose stream we can read is asked for it, and
+    what that says decides how the session ended. `environment` is its whole environment but for
     the contract's variables, which are added and win; the caller takes tokens out. The Session log is
     `logs.file(kind)`, with a number added rather than an older log overwritten. `progress` is called with each
     redacted line of output, without control characters, from the thread that called `run`. `strays` spares what a
@@ -90,34 +103,38 @@ class AgentSessions:
         `request.private` once all of it is in the log.
         """
         log = self._logs.file(request.kind)
+        agent = agent_for(self._argv) if request.argv is None else any_command
         if self._interruption.recorded is not None:
             return self._not_run(request, Report(end=SessionEnd.INTERRUPTED), log)
         with ExitStack() as stack:
             try:
                 files = stack.enter_context(exchange(request.prompt))
-                spool = stack.enter_context(_spool(request))
-                follower = stack.enter_context(self._follower(spool.path, log))
+                spool = stack.enter_context(_spool(request, agent))
+                follower = stack.enter_context(self._follower(spool.path, log, agent))
                 supervisor = stack.enter_context(_Supervisor(self._environment, spool.path))
             except (OSError, ValueError) as error:
                 return self._not_run(request, Report(end=SessionEnd.NOT_STARTED, trouble=str(error)), log)
             stack.enter_context(self._strays.sparing(supervisor.process))
-            report = self._attend(supervisor, follower, self._orders(request, files, spool.path), request.watch)
+            argv = agent.command(self._argv, request.resume) if request.argv is None else request.argv
+            orders = self._orders(request, argv, files, spool.path)
+            report = self._attend(supervisor, follower, orders, request.watch)
             report = report or self._clean_up_after(supervisor, request, spool.path)
             follower.finish(lambda: self._patience(_LAST_OUTPUT))
             spool.keep = not follower.complete
-            return self._result(request, report, follower, files)
+            ended = self._result(request, report, follower, files)
+            return ended if agent is any_command else self._as_told(ended, agent, follower.conversation)
 
-    def _follower(self, spool: Path, log: Path) -> Follower:
-        return Follower(spool, log, redact=self._redact, progress=self._progress, cap=self._limits.output)
+    def _follower(self, spool: Path, log: Path, agent: Agent) -> Follower:
+        return Follower(spool, log, redact=self._redact, progress=self._progress, cap=self._limits.output, agent=agent)
 
-    def _orders(self, request: SessionRequest, files: Exchange, spool: Path) -> Orders:
+    def _orders(self, request: SessionRequest, argv: Sequence[str], files: Exchange, spool: Path) -> Orders:
         contract = {
             "NIGHTKEEP_PROMPT_FILE": str(files.prompt),
             "NIGHTKEEP_PR_FILE": str(files.pull_request),
             "NIGHTKEEP_SESSION": request.kind,
         }
         return Orders(
-            argv=self._argv if request.argv is None else list(request.argv),
+            argv=list(argv),
             directory=str(request.directory),
             environment=self._environment | dict(request.environment) | contract,
             prompt=str(files.prompt),
@@ -176,6 +193,22 @@ class AgentSessions:
             log=follower.log,
             survivors=tuple(report.survivors),
         )
+
+    def _as_told(self, ended: SessionResult, agent: Agent, told: Conversation) -> SessionResult:
+        """Return how a session ended by what its stream says, which knows better than the exit status."""
+        ended = replace(ended, denied=self._names(told.denied))
+        if ended.end is not SessionEnd.EXITED:
+            return ended
+        if told.trouble is not None or (ended.cause is None and told.cause is not None):
+            cause = one_line(visible(self._redact(told.cause or "")), _LONGEST_CAUSE)
+            return replace(ended, cause=cause, code=_CODES.get(told.trouble, Code.AGENT))
+        if ended.cause is not None:
+            return ended
+        resumable = agent.can_resume(self._argv) and _SESSION_ID.fullmatch(told.session)
+        return replace(ended, unfinished=self._names(told.unfinished), resumable=told.session if resumable else "")
+
+    def _names(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(one_line(visible(self._redact(name)), _LONGEST_NAME) for name in names)
 
     def _not_run(self, request: SessionRequest, report: Report, log: Path) -> SessionResult:
         return SessionResult(
@@ -240,9 +273,14 @@ class _Spool:
 
 
 @contextmanager
-def _spool(request: SessionRequest) -> Iterator[_Spool]:
-    """Make the spool. It goes when the block ends well, or before anything was in it, unless it is to be kept."""
-    descriptor, name = tempfile.mkstemp(prefix=f"session-{request.kind}-", suffix=".raw", dir=request.private)
+def _spool(request: SessionRequest, agent: Agent) -> Iterator[_Spool]:
+    """Make the spool, named after what it will hold.
+
+    It goes when the block ends well, or before anything was in it, unless it is to be kept.
+    """
+    descriptor, name = tempfile.mkstemp(
+        prefix=f"session-{request.kind}-{agent.NAME}-", suffix=".raw", dir=request.private
+    )
     os.close(descriptor)
     spool = _Spool(Path(name))
     try:

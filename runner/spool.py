@@ -9,23 +9,40 @@ from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
+from delivery.text import one_line
+from runner.agents import Agent, Conversation, any_command, shown
+from runner.agents.events import Event
 from runner.logs import create_log
 
-# How much is read at a time, and how long a line may grow before it is passed on in pieces.
+# How much is read at a time, and how long a line of text may grow before it is passed on in pieces.
 _PIECE = 1 << 20
+# The same for a line of an agent's stream: a picture that a tool has read is one.
+_LONGEST_MESSAGE = 1 << 25
 # No secret is longer than this; what is held back of a piece, in characters.
 _LONGEST_SECRET = 1 << 14
 _FINAL_TEXT = 4000
+_BRIEF = 100  # characters
 
 _OPEN_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?![\s\S]*-----END)")
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+class _Line(NamedTuple):
+    """A line without control characters, and with pictures of them."""
+
+    plain: str
+    pictured: str
 
 
 class Follower:
     """Follows a spool that an agent appends to, into a Session log and lines of progress.
+
+    What `agent` knows as its stream is turned into text that a person can read, and into what `conversation` knows;
+    any other line, a broken one too, is passed on as it is.
 
     The log is private (directory 0700, file 0600), redacted, and shows control characters as visible ones, so it
     is safe to print. Progress lines are redacted and have no control characters at all. Trouble with the log is
@@ -36,10 +53,20 @@ class Follower:
     """
 
     def __init__(
-        self, spool: Path, log: Path, *, redact: Callable[[str], str], progress: Callable[[str], None], cap: int
+        self,
+        spool: Path,
+        log: Path,
+        *,
+        redact: Callable[[str], str],
+        progress: Callable[[str], None],
+        cap: int,
+        agent: Agent = any_command,
     ) -> None:
         self.complete = True
         self.log = log
+        self.conversation = Conversation()
+        self._agent = agent
+        self._longest = _PIECE if agent is any_command else _LONGEST_MESSAGE
         self._redact = redact
         self._progress = progress
         self._left = cap
@@ -92,7 +119,12 @@ class Follower:
         self._pending = ""
 
     def final_text(self) -> str:
-        """Return the last paragraph, without control characters, at most its last 4,000 characters."""
+        """Return what the agent said last, redacted and without control characters, at most 4,000 characters.
+
+        Of a stream these are the first of its last message, else the last of the last paragraph.
+        """
+        if said := self.conversation.final_text:
+            return "\n".join(self._clean(line).plain for line in self._redact(said).split("\n"))[:_FINAL_TEXT].strip()
         return "\n".join(self._paragraph)[-_FINAL_TEXT:].strip()
 
     def _ready(self) -> int:
@@ -101,7 +133,7 @@ class Follower:
         key = _OPEN_KEY.search(self._pending, 0, end)
         if key is not None and len(self._pending) - key.start() < _LONGEST_SECRET:
             return self._pending.rfind("\n", 0, key.start()) + 1
-        if end == 0 and len(self._pending) > _PIECE:
+        if end == 0 and len(self._pending) > self._longest:
             return self._cut()
         return end
 
@@ -115,23 +147,51 @@ class Follower:
         return len(self._pending)
 
     def _take_over(self, text: str) -> None:
+        """Take over lines; those that are no line of a stream together, as a secret may have several."""
+        if self._agent is any_command:
+            self._take_over_text(text)
+            return
+        other = ""
+        for line in _LINE.findall(text):
+            events = self._agent.events(_ESCAPE.sub("", line).strip())
+            if events is None:
+                other += line
+                continue
+            self._take_over_text(other)
+            other = ""
+            for event in events:
+                self._take_over_event(event)
+        self._take_over_text(other)
+
+    def _take_over_text(self, text: str) -> None:
         if not text:
             return
-        shown = [self._show(line) for line in self._redact(text).removesuffix("\n").split("\n")]
-        self._write("\n".join(shown) + ("\n" if text.endswith("\n") else ""))
+        lines = [self._clean(line) for line in self._redact(text).removesuffix("\n").split("\n")]
+        for line in lines:
+            self._progress(line.plain)
+            self._remember(line.plain.rstrip())
+        self._write("\n".join(line.pictured for line in lines) + ("\n" if text.endswith("\n") else ""))
 
-    def _show(self, line: str) -> str:
-        """Pass one redacted line on as progress, and return it as the log shows it."""
+    def _take_over_event(self, event: Event) -> None:
+        self.conversation.take(event)
+        if (as_shown := shown(event)) is None:
+            return
+        self._write("".join(f"{self._clean(line).pictured}\n" for line in self._redact(as_shown.log).split("\n")))
+        if as_shown.progress:
+            # Shortened only now: half of a secret would not have been recognised as one.
+            lines = [self._clean(line).plain for line in self._redact(as_shown.progress).split("\n")]
+            for line in [one_line("\n".join(lines), _BRIEF)] if as_shown.brief else lines:
+                self._progress(line)
+
+    def _clean(self, line: str) -> _Line:
+        """Return one redacted line without control characters, and with pictures of them."""
         line = line.removesuffix("\r")
-        plain = shown = line
-        if _CONTROL.search(line):
-            bare = _CONTROL.sub(lambda match: " " if match[0] == "\r" else "", _ESCAPE.sub("", line))
-            plain = self._redact(bare)
-            # A colour in the middle of a secret hides it from the redaction: then the colours are left out.
-            shown = _CONTROL.sub(_picture, line) if plain == bare else plain
-        self._progress(plain)
-        self._remember(plain.rstrip())
-        return shown
+        if not _CONTROL.search(line):
+            return _Line(line, line)
+        bare = _CONTROL.sub(lambda match: " " if match[0] == "\r" else "", _ESCAPE.sub("", line))
+        plain = self._redact(bare)
+        # A colour in the middle of a secret hides it from the redaction: then the colours are left out.
+        return _Line(plain, _CONTROL.sub(_picture, line) if plain == bare else plain)
 
     def _remember(self, line: str) -> None:
         if line and self._paragraph_ended:

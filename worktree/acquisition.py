@@ -110,6 +110,7 @@ def _record(
         path=_free_path(launch, branch),
         pinned=pinned,
         pinned_base=pinned_base,
+        common=launch.common,
     )
 
 
@@ -127,9 +128,10 @@ def _free_path(launch: Launch, branch: str) -> Path:
 def _add(launch: Launch, remote: Remote, fence: Fence | None, record: RunRecord) -> Checkout:
     directory = RecordDirectory(launch.common, record.run_id)
     known = before(launch)
+    reason = f"nightkeep {record.run_id}"
+    launch = launch.of_run(record.run_id)
     # Clean-up reads the log of HEAD. Once it is there git goes on with it, whatever is configured.
     logging = replace(launch.git, settings=(("core.logAllRefUpdates", "true"),))
-    reason = f"nightkeep {record.run_id}"
     _begin(launch, record, known, directory)
     try:
         logging.run("worktree", "add", "--quiet", "--lock", "--reason", reason, str(record.path), record.branch)

@@ -17,7 +17,7 @@ from worktree.configuration import (
 from worktree.errors import PrivateWorkError, WorktreeError
 from worktree.git import Git
 from worktree.inclusion import Included
-from worktree.reading import read_regular
+from worktree.reading import read_regular, read_words
 from worktree.record import RecordDirectory, RunRecord
 from worktree.remote import Fence, RefUpdate, Remote
 from worktree.screening import screen_files
@@ -143,6 +143,16 @@ class Checkout:
         """Return where the Issue branch is, as far as that is where the run left it; a person may have it by now."""
         tip = self.refs_now().get(self.branch_ref)
         return tip if self.has_admin or tip in (self.record.pinned, self.directory.cleared_tip()) else None
+
+    def is_checked_out_elsewhere(self) -> bool:
+        """Whether somebody else may have the Issue branch checked out: it is not ours alone to move or delete then."""
+        common = self.remote.common
+        own = self.admin.name if self.has_admin else None
+        linked = [head for head in (common / "worktrees").glob("*/HEAD") if head.parent.name != own]
+        try:
+            return any(read_words(head) == ["ref:", self.branch_ref] for head in (common / "HEAD", *linked))
+        except OSError:
+            return True
 
     def without_files(self) -> "Checkout":
         """Return the same checkout for when its directory is gone: git works in its git directory then."""

@@ -357,7 +357,7 @@ def _forget(checkout: Checkout, state: State) -> None:
             checkout.shared.run("worktree", "remove", str(path))
         on_branch = state.branch == branch and checkout.has_admin
         tip = state.head if on_branch else checkout.branch_left()
-        if checkout.record.made_branch and tip and not _is_checked_out(checkout):
+        if checkout.record.made_branch and tip and not checkout.is_checked_out_elsewhere():
             checkout.shared.run("update-ref", "-d", checkout.branch_ref, tip)
         drop_checkpoints(checkout)
         if not checkout.directory.remove():
@@ -371,10 +371,3 @@ def _forget(checkout: Checkout, state: State) -> None:
 
 def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _is_checked_out(checkout: Checkout) -> bool:
-    """Whether somebody else has the Issue branch checked out: then it is not ours alone to delete."""
-    common = checkout.remote.common
-    heads = [common / "HEAD", *(common / "worktrees").glob("*/HEAD")]
-    return any(read_words(head) == ["ref:", checkout.branch_ref] for head in heads)

@@ -65,7 +65,8 @@ class Listed:
         if self.path is None:
             return False
         path = self.path.parent.resolve() / self.path.name
-        return any(path in (place, aside_of(place)) or place == aside_of(path) for place in places)
+        named = [place for place in places if place.name]  # but for the root
+        return any(path in (place, aside_of(place)) or place == aside_of(path) for place in named)
 
 
 def standing(owner: Owner, *, is_here: bool, has_ended: bool) -> Standing:

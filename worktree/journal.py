@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
+from worktree.durable import make_directory, sync_directory
 from worktree.reading import read_regular
 
 _LONGEST = 1 << 24  # bytes
@@ -21,7 +22,8 @@ class Journal:
 
     Where another command has a file of that name, it takes a numbered one. From the first entry to `close` the file is
     locked, so that nobody takes a Run for dead that is at work. `redact` is applied to each fact. Trouble with the
-    file is handed to `report` once, as a sentence, and ends nothing but the journal.
+    file is handed to `report` once, as a sentence, and ends nothing: what could not be written comes with the next
+    entry.
     """
 
     def __init__(
@@ -29,6 +31,8 @@ class Journal:
     ) -> None:
         self.file = file
         self._descriptor: int | None = None
+        self._waiting = b""
+        self._in_trouble = False
         self._redact = redact
         self._report = report
 
@@ -37,12 +41,16 @@ class Journal:
         cls, file: Path, *, redact: Callable[[str], str] = str, report: Callable[[str], object] = str
     ) -> "Journal | None":
         """Go on with the journal of a Run whose runner is gone; None when it lives. Raises OSError."""
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            _drop_cut_line(descriptor)
+        except BlockingIOError:
             os.close(descriptor)
             return None
+        except OSError:
+            os.close(descriptor)
+            raise
         journal = cls(file, redact=redact, report=report)
         journal._descriptor = descriptor
         return journal
@@ -53,14 +61,18 @@ class Journal:
             return
         known = {key: self._redact(fact) if isinstance(fact, str) else fact for key, fact in facts.items()}
         entry = {"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "step": step, **known}
+        self._waiting += (json.dumps(entry) + "\n").encode()
         try:
             if self._descriptor is None:
                 self.file, self._descriptor = _create(self.file)
-            _append(self._descriptor, (json.dumps(entry) + "\n").encode())
+            _append(self._descriptor, self._waiting)
+            self._waiting = b""
         except OSError as error:
-            self._report(f"the journal {self.file} cannot be written ({error.strerror}); the work goes on without it")
-            self.close()
-            self.file = None
+            if not self._in_trouble:
+                self._report(
+                    f"the journal {self.file} cannot be written ({error.strerror}); the work goes on without it"
+                )
+            self._in_trouble = True
 
     def discard(self) -> None:
         """Remove the file: nothing was begun after all."""
@@ -77,20 +89,38 @@ class Journal:
 
 
 def _create(file: Path) -> tuple[Path, int]:
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(file.parent)
     for number in count(1):
         path = file if number == 1 else file.with_name(f"{file.stem}-{number}{file.suffix}")
         with suppress(FileExistsError):
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                sync_directory(path.parent)
+            except OSError:
+                os.close(descriptor)
+                path.unlink(missing_ok=True)
+                raise
             return path, descriptor
     raise AssertionError("unreachable: the names never end")
 
 
-def _append(descriptor: int, line: bytes) -> None:
-    while line:
-        line = line[os.write(descriptor, line) :]
-    os.fsync(descriptor)
+def _append(descriptor: int, lines: bytes) -> None:
+    """Append lines durably, all of them or, with OSError, none."""
+    before = os.fstat(descriptor).st_size
+    try:
+        while lines:
+            lines = lines[os.write(descriptor, lines) :]
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, before)
+        raise
+
+
+def _drop_cut_line(descriptor: int) -> None:
+    """Take away the last line if a kill, or a loss of power, cut it short: the next one would become a part of it."""
+    content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    os.ftruncate(descriptor, content.rfind(b"\n") + 1)
 
 
 def read_journal(file: Path) -> list[Entry]:

@@ -12,6 +12,7 @@ from worktree.configuration import read_configuration
 from worktree.errors import GitError, LaunchError
 from worktree.git import Git, Limits
 from worktree.interruption import Interruption
+from worktree.processes import RUN_MARKER
 from worktree.reading import read_regular, read_words
 from worktree.record import RunRecord, owner_may_live, read_records
 from worktree.redaction import Redactor
@@ -96,6 +97,10 @@ class Launch:
     def limited(self, limits: Limits) -> "Launch":
         """Return the same clone with other limits for what is done from it."""
         return replace(self, git=replace(self.git, limits=limits))
+
+    def of_run(self, run_id: str) -> "Launch":
+        """Return the same clone for work on a run: git that outlives its runner is stopped before that is recovered."""
+        return replace(self, git=self.git.within(**{RUN_MARKER: run_id}))
 
     @property
     def origin_url(self) -> str | None:

@@ -28,7 +28,8 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
         return
     checkout.require_in_place()
     state = read_state(checkout.git, checkout.admin)
-    snapshot = None if state.is_plain_on(checkout.record.branch) else keep_snapshot(checkout, state)
+    is_plain = state.is_plain_on(checkout.record.branch) and not checkout.is_checked_out_elsewhere()
+    snapshot = None if is_plain else keep_snapshot(checkout, state)
     try:
         commit = _mark(checkout, state, base, reason, snapshot)
     except Exception as error:
@@ -108,9 +109,10 @@ def _push(checkout: Checkout, commit: str) -> GitError | None:
 def _mark(checkout: Checkout, state: State, base: str, reason: str, snapshot: str | None) -> str | None:
     """Make the failure marker; return the commit that origin's Issue branch is to have, None when nothing was made.
 
-    With HEAD elsewhere nothing is aborted or staged, and no ref of anybody's moves.
+    With HEAD elsewhere, or somebody else on the Issue branch, nothing is aborted or staged, and no ref of anybody's
+    moves.
     """
-    if state.home != checkout.record.branch:
+    if state.home != checkout.record.branch or checkout.is_checked_out_elsewhere():
         taken = checkout.ledger.snapshots[snapshot] if snapshot else None
         return _mark_elsewhere(checkout, state, base, reason, taken)
     settled = _abort(checkout, state)
@@ -124,7 +126,8 @@ def _mark(checkout: Checkout, state: State, base: str, reason: str, snapshot: st
 
 def _is_marked(checkout: Checkout, state: State) -> bool:
     """Whether a runner that was killed has made the marker already, and nothing came after it."""
-    if state.head in checkout.ledger.held:
+    pushed = state.head == checkout.ledger.refs.get(checkout.branch_ref) != checkout.record.pinned
+    if state.head in checkout.ledger.held and not pushed:
         return False
     shown = checkout.git.run("log", "-1", "--format=%s", "HEAD").text
     return shown.startswith(_SUBJECT) and checkout.git.answers("diff-index", "--cached", "--quiet", "HEAD", "--")
@@ -140,7 +143,8 @@ def _mark_elsewhere(checkout: Checkout, state: State, base: str, reason: str, sn
     mine = tip if tip not in checkout.ledger.held else None
     if snapshot is None or not _differs(checkout, state, base, snapshot.tree):
         return mine
-    checkout.ledger.places.append(("HEAD was left on", state.branch or f"no branch, at {state.head}"))
+    if state.branch != checkout.record.branch:
+        checkout.ledger.places.append(("HEAD was left on", state.branch or f"no branch, at {state.head}"))
     message = marker_message(checkout.git.redact(reason), datetime.now(UTC), host_name())
     marker = commit_tree(checkout.shared, snapshot.tree, [state.head] if state.head else [], message)
     if not publish(checkout, keep(checkout, "head", marker)):

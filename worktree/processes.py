@@ -13,6 +13,8 @@ from typing import TypeVar
 
 import psutil
 
+RUN_MARKER = "NIGHTKEEP_RUN"  # in the environment of all that a run starts, with its id
+
 _GRACE = 3.0  # seconds that each signal has to work
 _PAUSE = 0.05
 

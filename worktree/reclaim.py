@@ -11,10 +11,11 @@ from worktree.errors import DeferredError, WorktreeError
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.launch import Launch, checkout_noted_in
-from worktree.processes import at_work_in, stop_carrying
+from worktree.processes import RUN_MARKER, at_work_in, stop_carrying
 from worktree.reading import read_words
-from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, host_name, read_records
+from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, boot_id, host_name, read_records
 from worktree.remote import Fence, Origin, Remote
+from worktree.snapshot import read_snapshot
 
 _RESCUE = "refs/nightkeep/rescue/"
 
@@ -54,12 +55,22 @@ def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | N
     try:
         record, before, made = _read(directory)
         _require_quiet(record)
+        launch = launch.of_run(run_id)
         checkout = _reopen(launch, directory, record, before, made, origin, fence)
+        if _is_gone(checkout, made):
+            what = f"{record.path} is gone: somebody removed it, and with it what was in no commit and in no stash"
+            checkout.ledger.places.append(("lost with its directory", what))
         checkout.ledger.held.update((record.pinned, record.pinned_base))
         return with_what_is_held(checkout, launch, read_held(checkout.remote, run_id))
     except BaseException:
         directory.release()
         raise
+
+
+def _is_gone(checkout: Checkout, made: Made | None) -> bool:
+    """Whether somebody has removed the directory, and not the run itself."""
+    whole = checkout.has_admin and made is not None and not checkout.directory.is_clearing()
+    return whole and not os.path.lexists(checkout.record.path)
 
 
 def reopen(launch: Launch, run_id: str, origin: Origin | None, there: Mapping[str, str] | None) -> Checkout:
@@ -106,7 +117,7 @@ def _require_retained(directory: RecordDirectory, run_id: str) -> None:
 
 
 def _require_quiet(record: RunRecord) -> None:
-    left = stop_carrying(f"NIGHTKEEP_RUN={record.run_id}")
+    left = stop_carrying(f"{RUN_MARKER}={record.run_id}")
     if left:
         raise DeferredError(f"processes of run {record.run_id} cannot be stopped: {', '.join(left)}")
     _require_nobody(record)
@@ -153,7 +164,7 @@ def _checkout(
         top=launch.top,
         directory=directory,
         admin=admin or launch.common,
-        identity=made.identity if made else _identity(record.path),
+        identity=_identity(record, made),
         acquired=made.acquired if made else int(record.started.timestamp() * 1e9),
         git=_git(launch, admin, record, there=there),
         shared=launch.git,
@@ -170,12 +181,16 @@ def _checkout(
     )
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def _identity(record: RunRecord, made: Made | None) -> tuple[int, int]:
+    """Return device and inode of the worktree as it was made, or as it is when nobody put that down."""
     try:
-        status = path.lstat()
+        status = record.path.lstat()
     except OSError:
-        return (0, 0)
-    return (status.st_dev, status.st_ino)
+        return made.identity if made else (0, 0)
+    if made is None:
+        return (status.st_dev, status.st_ino)
+    # Another start of the machine may number its disks otherwise.
+    return made.identity if record.boot == boot_id() else (status.st_dev, made.identity[1])
 
 
 def _admin_of(common: Path, record: RunRecord) -> Path | None:
@@ -226,6 +241,9 @@ def with_what_is_held(checkout: Checkout, launch: Launch, there: Mapping[str, st
     there = {ref: oid for ref, oid in there.items() if ref != checkpoint}
     ledger.held |= checkout.of_those_here(there.values())
     ledger.refs |= {ref: oid for ref, oid in there.items() if ref.startswith(rescue)}
+    for ref, oid in ledger.refs.items():
+        if ref.startswith(f"{rescue}snapshot") and oid in ledger.held:
+            ledger.snapshots[ref] = read_snapshot(checkout.shared, oid)
     if there.get(checkout.branch_ref, record.pinned) != record.pinned:
         ledger.refs[checkout.branch_ref] = there[checkout.branch_ref]
     ledger.local |= {ref: oid for ref, oid in launch.refs.items() if ref.startswith(rescue)}

@@ -27,13 +27,16 @@ from typing import TypeVar
 import psutil
 from pydantic import BaseModel, ConfigDict
 
+from worktree.durable import PARTIAL, make_directory, sync_directory, write_whole
 from worktree.reading import read_regular, read_words
 
 _LONGEST = 1 << 26  # bytes
 _RECORD, _BEFORE, _CHECKOUT, _LOCK = "record.json", "before.json", "checkout.json", "owner.lock"
-_RETAINED, _RETAINING, _CLEARING = "retained.json", "retained.json.new", "clearing"
-# The record first: without it nobody takes what is left for a run.
-_OURS = (_RECORD, _CHECKOUT, _CLEARING, _RETAINING, _RETAINED, _BEFORE, _LOCK)
+_RETAINED, _CLEARING = "retained.json", "clearing"
+# In the order in which they go: without the record nobody takes what is left for a run, and without the lock there is
+# nothing left.
+_NAMES = (_RECORD, _CHECKOUT, _CLEARING, _RETAINED, _BEFORE)
+_OURS = (*_NAMES, *(f"{name}{PARTIAL}" for name in _NAMES), _LOCK)
 _UNFINISHED = ".new-"
 
 
@@ -48,8 +51,8 @@ class RunRecord(_Document):
     """What is known about a run before anything is made. `pinned` is the commit that the worktree starts from.
 
     `pid`, with the time of its start, boot and namespace, is for people: whether the runner lives only its lock tells.
-    `resumed` says that origin held the Issue branch before. `lock` is the device and inode of the lock: in a copy of
-    the clone it is another one, which says nothing about the runner.
+    `resumed` says that origin held the Issue branch before. `lock` is the device and inode of the lock, in the git
+    directory `common`: in a copy of the clone it is another one, which says nothing about the runner.
     """
 
     run_id: str
@@ -66,6 +69,7 @@ class RunRecord(_Document):
     path: Path
     pinned: str
     pinned_base: str
+    common: Path
     lock: tuple[int, int] = (0, 0)
 
 
@@ -113,18 +117,18 @@ class RecordDirectory:
 
     def write(self, record: RunRecord, before: Before) -> None:
         """Make the directory, which must not exist, with everything in it; whoever sees it sees it owned."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(self.path.parent)
         unfinished = self.path.with_name(f"{_UNFINISHED}{self.path.name}")
-        unfinished.mkdir(mode=0o700)
+        self._lock = _make_locked(unfinished)
         try:
-            self._lock = _locked(unfinished / _LOCK)
             status = os.fstat(self._lock)
             _write(unfinished / _BEFORE, before)
             _write(unfinished / _RECORD, record.model_copy(update={"lock": (status.st_dev, status.st_ino)}))
             unfinished.rename(self.path)
-            _sync(self.path.parent)
+            sync_directory(self.path.parent)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
+            self.release()
             raise
 
     def note(self, made: Made) -> None:
@@ -133,10 +137,7 @@ class RecordDirectory:
 
     def retain(self, retained: Retained) -> None:
         """Put down that the run has ended, and why its worktree is still there; at no moment is nothing put down."""
-        unfinished = self.path / _RETAINING
-        unfinished.unlink(missing_ok=True)
-        _write(unfinished, retained)
-        unfinished.replace(self.path / _RETAINED)
+        _write(self.path / _RETAINED, retained)
         (self.path / _CLEARING).unlink(missing_ok=True)
 
     def retained(self) -> Retained | None:
@@ -151,8 +152,7 @@ class RecordDirectory:
 
         `tip` is where the run left the Issue branch.
         """
-        (self.path / _CLEARING).write_text(tip or "", encoding="ascii")
-        _sync(self.path)
+        write_whole(self.path / _CLEARING, tip or "")
 
     def cleared_tip(self) -> str | None:
         """Return where the run left the Issue branch, once its files are taken away; None before."""
@@ -169,9 +169,8 @@ class RecordDirectory:
     def own_unless_alive(self) -> Owner:
         """Become the owner of a run where that is seen to be GONE."""
         try:
-            self._lock = _locked(self.path / _LOCK, flags=0)
-            status = os.fstat(self._lock)
-            is_its_own = _read(self.path / _RECORD, RunRecord).lock == (status.st_dev, status.st_ino)
+            self._lock = _locked(self.path / _LOCK)
+            is_its_own = _is_its_lock(_read_record(self.path), os.fstat(self._lock), self.path.parents[2])
         except BlockingIOError:
             return Owner.ALIVE
         except (OSError, ValueError):
@@ -182,7 +181,7 @@ class RecordDirectory:
 
     def read(self) -> tuple[RunRecord, Before, Made | None]:
         """Return what was put down. Raises OSError or ValueError."""
-        record = _read(self.path / _RECORD, RunRecord)
+        record = _read_record(self.path)
         before = _read(self.path / _BEFORE, Before)
         try:
             made = _read(self.path / _CHECKOUT, Made)
@@ -198,7 +197,8 @@ class RecordDirectory:
             return False
         for name in _OURS:
             (self.path / name).unlink(missing_ok=True)
-        self.path.rmdir()
+        with contextlib.suppress(FileNotFoundError):  # somebody who recovers was quicker
+            self.path.rmdir()
         self.release()
         return True
 
@@ -209,42 +209,56 @@ class RecordDirectory:
             self._lock = None
 
 
-def _locked(file: Path, flags: int = os.O_CREAT | os.O_EXCL) -> int:
-    """Return a descriptor that holds the lock on a file; raises OSError where somebody else does."""
+def _make_locked(directory: Path) -> int:
+    """Make a directory with a lock that is held; return the lock's descriptor."""
+    while True:
+        # Until it is locked somebody who recovers takes it for a dead one's; then it is made once more.
+        directory.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            return _locked(directory / _LOCK, os.O_CREAT | os.O_EXCL, wait=0)
+
+
+def _locked(file: Path, flags: int = 0, *, wait: int = fcntl.LOCK_NB) -> int:
+    """Return a descriptor that holds the lock on a file; raises OSError where somebody else does, or removed it."""
     descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | wait)
+        if not os.path.samestat(os.fstat(descriptor), file.lstat()):
+            raise FileNotFoundError(f"{file} was replaced")
     except OSError:
         os.close(descriptor)
         raise
     return descriptor
 
 
+def _is_its_lock(record: RunRecord, status: os.stat_result, common: Path) -> bool:
+    """Whether a lock is the one that the runner had. Another start of the machine may number its disks otherwise."""
+    same_disk = record.lock[0] == status.st_dev or (record.boot != boot_id() and record.common == common)
+    return same_disk and record.lock[1] == status.st_ino
+
+
 def _write(file: Path, document: _Document) -> None:
-    with file.open("x", encoding="ascii") as opened:
-        # ASCII, because a name that is no UTF-8 can be written in no other way.
-        opened.write(json.dumps(document.model_dump(mode="json"), indent=2) + "\n")
-        opened.flush()
-        os.fsync(opened.fileno())
+    # ASCII, because a name that is no UTF-8 can be written in no other way.
+    write_whole(file, json.dumps(document.model_dump(mode="json"), indent=2) + "\n")
 
 
 def _read(file: Path, kind: type[_T]) -> _T:
     return kind.model_validate(json.loads(read_regular(file, _LONGEST)))
 
 
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _read_record(directory: Path) -> RunRecord:
+    """Return the record in a directory of one run. Raises OSError, or ValueError for another run's, too."""
+    record = _read(directory / _RECORD, RunRecord)
+    if record.run_id != directory.name:
+        raise ValueError(f"it is a copy of the record of run {record.run_id}")
+    return record
 
 
 @contextlib.contextmanager
 def alone(common: Path) -> Iterator[bool]:
     """Whether nobody else recovers runs of the clone; while the block lasts, nobody else can begin to."""
     directory = common / "nightkeep"
-    directory.mkdir(mode=0o700, exist_ok=True)
+    make_directory(directory)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -262,12 +276,15 @@ def has_record(common: Path, run_id: str) -> bool:
 
 
 def runs_at_work(common: Path) -> list[str]:
-    """Say of each run of the clone whose runner may be alive that it is at work."""
-    return [
-        f"run {record.run_id} on {record.branch} is at work: process {record.pid} on {record.host}"
-        for record in read_records(common)
-        if owner_may_live(common, record)
-    ]
+    """Say of each run of the clone whose runner may be alive that it is at work, and which records tell nothing."""
+    told = []
+    for directory, record in _records(common):
+        if isinstance(record, str):
+            told.append(f"{directory} and its worktree are left alone, because its record cannot be read: {record}")
+        elif owner_may_live(common, record):
+            where = f"process {record.pid} on {record.host}"
+            told.append(f"run {record.run_id} on {record.branch} is at work: {where}")
+    return told
 
 
 def retained_by(common: Path, run_id: str) -> tuple[Path, Retained] | None:
@@ -275,36 +292,46 @@ def retained_by(common: Path, run_id: str) -> tuple[Path, Retained] | None:
     directory = RecordDirectory(common, run_id)
     retained = directory.retained()
     try:
-        return (_read(directory.path / _RECORD, RunRecord).path, retained) if retained else None
+        return (_read_record(directory.path).path, retained) if retained else None
     except (OSError, ValueError):
         return None
 
 
-def sweep_records(common: Path) -> None:
-    """Take away the records that stand for nothing any more.
+def sweep_records(common: Path) -> list[str]:
+    """Take away the records that stand for nothing any more; say of each retained worktree that is gone where it was.
 
     That is those that a killed runner had not finished, so that nothing was made for them; and those of retained
     worktrees that somebody has removed since. Not one whose release was begun: it is to be finished.
     """
+    gone = []
     for record in read_records(common):
         directory = RecordDirectory(common, record.run_id)
-        is_over = directory.retained() and not directory.is_clearing() and place_of(record) is None
-        if is_over and directory.own():
+        retained = directory.retained()
+        if retained and not directory.is_clearing() and place_of(record) is None and directory.own():
+            gone.append(_told_gone(record, retained))
             directory.remove()
             directory.release()
-    for left in (common / "nightkeep" / "runs").glob("[!.]*"):
-        if not (left / _RECORD).exists():
-            _drop(left, _OURS)
-    for unfinished in (common / "nightkeep" / "runs").glob(f"{_UNFINISHED}*"):
-        _drop(unfinished, (_BEFORE, _RECORD, _LOCK))
+    for left in (common / "nightkeep" / "runs").glob("*"):
+        if left.name.startswith(_UNFINISHED) or not (left / _RECORD).exists():
+            _drop(left)
+    return gone
 
 
-def _drop(directory: Path, names: tuple[str, ...]) -> None:
-    """Remove a directory with those files of ours, unless somebody holds its lock or it has others."""
+def _told_gone(record: RunRecord, retained: Retained) -> str:
+    others = [f"{what}: {where}" for what, where in retained.places if where != str(record.path)]
+    left = "; ".join(others) or f"what was committed is on {record.branch} in {record.common}"
+    return f"{record.path} is gone, which was kept because {retained.why}; {left}"
+
+
+def _drop(directory: Path) -> None:
+    """Remove a directory with files of ours, unless somebody holds its lock or it has others."""
     with contextlib.suppress(OSError):
-        descriptor = _locked(directory / _LOCK, flags=os.O_CREAT)
+        if not (directory / _LOCK).exists():
+            directory.rmdir()
+            return
+        descriptor = _locked(directory / _LOCK)
         try:
-            for name in names:
+            for name in _OURS:
                 (directory / name).unlink(missing_ok=True)
             directory.rmdir()
         finally:
@@ -344,11 +371,19 @@ def recorded_runs(common: Path) -> list[str]:
 
 def read_records(common: Path) -> list[RunRecord]:
     """Return the records of this clone's runs that can be read."""
-    found = []
+    return [record for _, record in _records(common) if isinstance(record, RunRecord)]
+
+
+def _records(common: Path) -> Iterator[tuple[Path, RunRecord | str]]:
+    """Yield the directory of each run of the clone with its record, or with why that cannot be read."""
     for run_id in recorded_runs(common):
-        with contextlib.suppress(OSError, ValueError):
-            found.append(_read(RecordDirectory(common, run_id).path / _RECORD, RunRecord))
-    return found
+        directory = RecordDirectory(common, run_id).path
+        try:
+            yield directory, _read_record(directory)
+        except FileNotFoundError:
+            continue  # the run has ended meanwhile
+        except (OSError, ValueError) as error:
+            yield directory, next(iter(str(error).splitlines()), "")
 
 
 def new_run_id() -> str:

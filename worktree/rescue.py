@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from worktree.checkout import Checkout
+from worktree.durable import sync_directory
 from worktree.errors import PrivateWorkError
 from worktree.files import private_index
 from worktree.made import named_commits, stashed, tips
@@ -142,6 +143,7 @@ def harden(checkout: Checkout, state: State) -> None:
     lines = [*sorted(local), *(f"^{oid}" for oid in sorted(checkout.ledger.held))]
     asked = ("\n".join(lines) + "\n").encode()
     checkout.shared.run("pack-objects", "--quiet", "--revs", "--delta-base-offset", str(pack), stdin=asked)
+    sync_directory(pack.parent)
 
 
 def _keep_rest(checkout: Checkout, state: State) -> None:
@@ -170,6 +172,10 @@ def _create_ref(checkout: Checkout, ref: str, commit: str) -> None:
     reason = f"nightkeep {checkout.record.run_id}"
     sync = ("-c", "core.fsync=all")
     checkout.shared.run(*sync, "update-ref", "-m", reason, ref, commit, "0" * len(commit))
+    # Git makes the file durable, but not the names that lead to it.
+    for name in Path(ref).parents[:-1]:
+        if (checkout.remote.common / name).is_dir():  # there is none where refs are kept in tables
+            sync_directory(checkout.remote.common / name)
 
 
 def made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:

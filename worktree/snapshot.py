@@ -55,6 +55,13 @@ def take_snapshot(
     return Snapshot(commit, tree, staged_tree, left)
 
 
+def read_snapshot(git: Git, commit: str) -> Snapshot:
+    """Return a snapshot that was taken before, without what was left out of it."""
+    rows = git.run("log", "--no-walk=unsorted", "--format=%T %s", commit, f"{commit}^@").text.splitlines()
+    (tree, _), *parents = (row.split(" ", 1) for row in rows)
+    return Snapshot(commit, tree, next((index for index, subject in parents if subject == INDEX_SUBJECT), None), {})
+
+
 def commit_tree(git: Git, tree: str, parents: list[str], message: str) -> str:
     """Make a commit with Nightkeep's own identity, unsigned; return its id."""
     options = [option for parent in parents for option in ("-p", parent)]

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 
+from worktree.durable import make_directory, sync_directory, write_whole
 from worktree.moving import LeftBehindError, move
 from worktree.reading import read_regular
 
@@ -60,7 +61,7 @@ class Store:
         for directory in (*reversed(self.path.parents[:2]), self.path):
             if directory.is_symlink():
                 raise NotADirectoryError(f"{directory} is a link, and nothing is kept through one")
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directory(directory)
 
     def has_manifest(self) -> bool:
         """Whether there is a word on what is here already."""
@@ -85,11 +86,12 @@ class Store:
         """Move files and directories from the worktree's git directory to `admin/`; over nothing. Raises OSError."""
         for path in paths:
             self.open()
-            self.admin.mkdir(mode=0o700, exist_ok=True)
+            make_directory(self.admin)
             target = self.admin / path.name
             if os.path.lexists(target):
                 raise FileExistsError(f"{target} exists")
             path.rename(target)
+            sync_directory(self.admin)
 
     def take(self, tree: Path, modules: Path | None, manifest: Manifest) -> None:
         """Move what is left of a worktree into the store, whole. Raises OSError with everything where it was.
@@ -111,7 +113,8 @@ class Store:
             if modules is not None:
                 move(self.modules, modules)
             raise
-        _sync(self.path)
+        for directory in (self.path, tree.parent):
+            sync_directory(directory)
 
 
 def rescued_by(common: Path, run_id: str) -> Path | None:
@@ -122,14 +125,8 @@ def rescued_by(common: Path, run_id: str) -> Path | None:
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write `manifest.json` into a directory of the store, durably, in place of an earlier one."""
-    partial = directory / f"{_MANIFEST}.partial"
-    with partial.open("w", encoding="ascii") as file:
-        # ASCII, because a name that is no UTF-8 can be written in no other way.
-        json.dump(asdict(manifest), file, indent=2, ensure_ascii=True)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(directory / _MANIFEST)
+    # ASCII, because a name that is no UTF-8 can be written in no other way.
+    write_whole(directory / _MANIFEST, json.dumps(asdict(manifest), indent=2, ensure_ascii=True) + "\n")
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -139,11 +136,3 @@ def read_manifest(directory: Path) -> Manifest:
         return Manifest(**{**fields, "rows": tuple(Row(**row) for row in fields["rows"])})
     except (TypeError, KeyError) as error:
         raise ValueError(f"{directory / _MANIFEST} is no manifest: {error}") from error
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

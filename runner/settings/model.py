@@ -172,9 +172,10 @@ class Settings(Section):
 
     agent: Command | None = _key(
         None,
-        "The agent's command: split as a shell would, run without one; the prompt comes on standard input. A relative "
-        "path of its program is one in the repository when it stands in the repository's file; elsewhere it is looked "
-        "up from where the command was typed.",
+        "The agent's command: split as a shell would, run without one; the prompt comes on standard input. claude -p "
+        "and codex exec are asked for a stream of events, which Nightkeep reads. A relative path of its program is one "
+        "in the repository when it stands in the repository's file; elsewhere it is looked up from where the command "
+        "was typed.",
     )
     prompt: Prompt | None = _key(None, "Text that is added to the built-in prompt, or {replace: text} in its place.")
     setup: Command | None = _key(None, "A command that is run in the worktree before the agent, without a shell.")

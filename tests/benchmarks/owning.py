@@ -118,6 +118,7 @@ def _own(ground: Ground, entries: list[dict[str, str | int | None]]) -> None:
         path=ground.clone.with_name("owned"),
         pinned=pinned,
         pinned_base=pinned,
+        common=launch.common,
     )
     directory = RecordDirectory(launch.common, record.run_id)
     directory.write(record, before(launch))

@@ -1,5 +1,6 @@
 """Sessions with real agents, real signals and real processes."""
 
+import json
 import os
 import signal
 import stat
@@ -15,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from delivery.causes import Code
 from delivery.session import SessionEnd, SessionRequest, SessionResult
 from runner.logs import LogPlace
 from runner.processes import Strays
@@ -22,6 +24,7 @@ from runner.session import AgentSessions, SessionLimits
 from worktree import Interruption, Redactor
 
 AGENTS = Path(__file__).parents[1] / "agents"
+STREAMS = Path(__file__).parent / "agents" / "streams"
 SECRET = "correct-horse-battery"
 QUICK = {"grace": 0.3, "interrupted_grace": 0.2}
 
@@ -69,6 +72,7 @@ class World:
         prompt: str = "do it",
         extra: Mapping[str, str] | None = None,
         hear: Callable[[str], None] | None = None,
+        resume: str | None = None,
         **limits: float,
     ) -> SessionResult:
         def progress(line: str) -> None:
@@ -94,6 +98,7 @@ class World:
                 private=self.private,
                 environment={"NIGHTKEEP_RUN": f"run-{self.top}"} | dict(extra or {}),
                 watch=self.watch,
+                resume=resume,
             )
         )
 
@@ -350,6 +355,148 @@ def test_exchange_directory_replaced_by_a_link(world: World) -> None:
     (world.directory / "mine").write_text("stays")
     world.run("sh", "-c", 'd="${NIGHTKEEP_PR_FILE%/*}"; rm -r "$d"; ln -s "$PWD" "$d"')
     assert (world.directory / "mine").read_text() == "stays"
+
+
+# Agents whose stream is read
+
+
+def play(
+    world: World, stream: str, *arguments: str, agent: str = "claude -p", wall: float = 20, **play: str
+) -> SessionResult:
+    """Run an agent that prints a recorded stream."""
+    program, *options = agent.split()
+    (world.directory / program).symlink_to(AGENTS / "claude")
+    keep = world.top / "keep"
+    keep.mkdir()
+    played = {"STREAM": str(STREAMS / f"{stream}.jsonl"), "KEEP": str(keep)} | play
+    return world.run(world.directory / program, *options, *arguments, extra=played, wall=wall)
+
+
+def test_stream_becomes_text_that_people_read(world: World) -> None:
+    result = play(world, "claude-commits", "--permission-mode", "acceptEdits")
+    assert (result.cause, result.unfinished, result.denied) == (None, (), ())
+    assert result.final_text == "The lamp is on.\n\nIt was tested."
+    commit = '$ echo on > lamp.txt && git add lamp.txt && git commit -qm "Add a lamp"'
+    said = ["The lamp is on.", "", "It was tested."]
+    assert world.lines == [commit, "Read /home/me/widget-issue-7/lamp.txt", *said, "3 turns, $0.00"]
+    assert result.log.read_text().splitlines()[1:] == [
+        commit,
+        "  (Bash completed with no output)",
+        'Read {"file_path":"/home/me/widget-issue-7/lamp.txt"}',
+        "  1\ton",
+        "  2\t",
+        *said,
+        "[3 turns, $0.00]",
+    ]
+    asked = (world.top / "keep" / "opening-arguments").read_text().splitlines()
+    assert asked == ["--output-format", "stream-json", "--verbose", "-p", "--permission-mode", "acceptEdits"]
+    assert (world.top / "keep" / "opening-prompt").read_text() == "do it"
+
+
+def test_another_output_format_is_the_users(world: World) -> None:
+    result = play(world, "claude-max-turns", "--output-format", "text")
+    assert (result.cause, world.lines[0][:16]) == (None, '{"type":"system"')
+
+
+def test_codex_is_asked_for_its_stream(world: World) -> None:
+    result = play(world, "codex-commits", "-m", "some", agent="codex exec")
+    assert (result.cause, result.final_text) == (None, "All done.\n\nIt was fun.")
+    assert (world.top / "keep" / "opening-arguments").read_text().split() == ["exec", "--json", "-m", "some"]
+
+
+@pytest.mark.parametrize(
+    ("stream", "status", "code", "cause"),
+    [
+        ("claude-max-turns", "1", Code.AGENT, "the agent failed: Reached maximum number of turns (1)"),
+        ("claude-no-credit", "1", Code.AGENT_LIMIT, "the agent has used up what its account may use: Credit balance"),
+        ("claude-not-logged-in", "1", Code.AGENT_LOGIN, "the agent's login, or its key, was refused: Not logged in"),
+        ("claude-overloaded", "0", Code.MODEL, "the service of the agent's model failed: API Error: 529 Overloaded."),
+        ("claude-commits", "4", Code.AGENT, "the agent exited 4"),
+    ],
+)
+def test_what_the_stream_says_decides(world: World, stream: str, status: str, code: Code, cause: str) -> None:
+    result = play(world, stream, EXIT=status)
+    assert (result.end, result.code) == (SessionEnd.EXITED, code)
+    assert (result.cause or "").startswith(cause)
+    assert (result.unfinished, result.resumable) == ((), "")
+
+
+def test_success_without_a_result_is_none(world: World) -> None:
+    result = play(world, "claude-commits", STREAM="/dev/null", DO="echo 'I cannot speak'")
+    assert result.cause == "the agent exited 0 without saying how its work ended"
+    assert result.log.read_text() == "I cannot speak\n"
+
+
+def test_time_limit_of_an_agent_with_a_stream(world: World) -> None:
+    result = play(world, "claude-no-credit", wall=2, DO='cat "$STREAM"; sleep 1000')
+    assert (result.end, result.code) == (SessionEnd.TIME_LIMIT, Code.AGENT)
+
+
+def test_denied_tools_are_named(world: World) -> None:
+    result = play(world, "claude-denied")
+    assert (result.cause, result.denied) == (None, ("Bash",))
+    assert "not allowed: Bash" in world.lines
+
+
+@pytest.mark.parametrize(
+    ("stream", "agent", "unfinished"),
+    [
+        ("claude-background-stopped", "claude -p", "Review it"),
+        ("claude-background-killed-after-result", "claude -p", "Run the tests"),
+        ("codex-background", "codex exec", "$ sleep 20; touch late"),
+    ],
+)
+def test_what_was_stopped_with_the_session_can_be_resumed(
+    world: World, stream: str, agent: str, unfinished: str
+) -> None:
+    result = play(world, stream, agent=agent)
+    assert (result.cause, result.unfinished) == (None, (unfinished,))
+    assert len(result.resumable) == 36
+
+
+@pytest.mark.parametrize("session", ["--help", "", "x" * 200, "a b"])
+def test_a_session_whose_name_is_no_argument_is_not_resumed(world: World, session: str) -> None:
+    stream = (STREAMS / "claude-background-stopped.jsonl").read_text()
+    known = json.loads(stream.splitlines()[0])["session_id"]
+    (world.directory / "stream").write_text(stream.replace(known, session))
+    result = play(world, "", STREAM="stream")
+    assert (result.unfinished, result.resumable) == (("Review it",), "")
+
+
+def test_broken_and_unknown_lines_are_kept_as_they_are(world: World) -> None:
+    text = '{"type":"assistant","message":{"content":[{"type":"text","text":"cut'
+    result = play(world, "claude-commits", DO=f"echo '{text}'; echo '{{\"type\":\"new\"}}'")
+    assert result.cause is None
+    assert world.lines[:2] == [text, '{"type":"new"}']
+    assert result.log.read_text().splitlines()[:2] == world.lines[:2]
+
+
+def test_secrets_in_a_stream(world: World) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMII\nEOW\n-----END PRIVATE KEY-----"
+    words = f"{SECRET} {key} \x1b[31mred \ud800"
+    padding = "y" * 90  # the brief line is cut in the middle of the secret, which must not save it
+    content = [
+        {"type": "text", "text": words},
+        {"type": "tool_use", "name": "Bash", "input": {"command": f"{padding}{SECRET}"}},
+        {"type": "text", "text": words},
+    ]
+    lines = [
+        {"type": "assistant", "message": {"content": content}},
+        {"type": "result", "subtype": "success", "is_error": True, "result": words},
+    ]
+    (world.directory / "stream").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    result = play(world, "", STREAM="stream")
+    told = "\n".join([*world.lines, result.log.read_text(), result.final_text, result.cause or ""])
+    assert not [part for part in (SECRET, SECRET[:9], "MII", "EOW", "\x1b", "\ud800") if part in told]
+    assert "***" in result.final_text
+
+
+def test_a_message_that_is_longer_than_what_is_read_at_a_time(world: World) -> None:
+    picture = {"type": "tool_result", "content": [{"type": "image", "source": {"data": "A" * 3_000_000}}]}
+    (world.directory / "stream").write_text(json.dumps({"type": "user", "message": {"content": [picture]}}) + "\n")
+    result = play(world, "claude-commits", DO="cat stream")
+    assert result.cause is None
+    assert result.log.read_text().startswith("  [image]\n")
 
 
 # Interruption, and death

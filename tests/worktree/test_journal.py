@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.worktree.shortage import largest_file
 from worktree import Journal, Redactor, read_journal
 
 SECRET = "canary-0123456789"
@@ -55,3 +56,34 @@ def test_without_a_file_nothing_is_written(tmp_path: Path) -> None:
     journal.enter("claim")
     journal.discard()
     assert not list(tmp_path.iterdir())
+
+
+def test_whoever_goes_on_with_a_journal_does_not_write_behind_an_entry_that_was_cut_short(tmp_path: Path) -> None:
+    file = tmp_path / "j.jsonl"
+    file.write_text(json.dumps({"step": "claim"}) + "\n" + '{"step": "pu')
+    journal = Journal.reopen(file)
+    assert journal is not None
+    journal.enter("preserve")
+    assert [entry["step"] for entry in read_journal(file)] == ["claim", "preserve"]
+
+
+def test_a_full_disk_cuts_no_entry_short_and_what_it_kept_out_comes_with_the_next(tmp_path: Path) -> None:
+    file, said = tmp_path / "j.jsonl", list[str]()
+    journal = Journal(file, report=said.append)
+    journal.enter("claim")
+    with largest_file(file.stat().st_size + 10):
+        journal.enter("worktree")
+        journal.enter("begun", run="r")
+        assert [entry["step"] for entry in read_journal(file)] == ["claim"]
+        assert Journal.reopen(file) is None, "a Run that is at work is taken for dead"
+    journal.enter("session")
+    assert [entry["step"] for entry in read_journal(file)] == ["claim", "worktree", "begun", "session"]
+    assert len(said) == 1
+
+
+def test_a_journal_for_which_there_was_no_room_begins_when_there_is(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.jsonl")
+    with largest_file(0):
+        journal.enter("claim")
+    journal.enter("worktree")
+    assert [entry["step"] for entry in read_journal(tmp_path / "j.jsonl")] == ["claim", "worktree"]
