@@ -279,11 +279,12 @@ class RepairLoop:
 
     def _why_absent(self, rules: Rules) -> Absence:
         worktree = self.stages.worktree
+        texts = worktree.workflow_texts()
         try:
-            paths = worktree.changed_paths(self._base_commit)
+            paths = worktree.changed_paths(self._base_commit) if texts else ()
         except GitError:  # a shallow clone may have no common commit; then a check is waited for, perhaps in vain
             return Absence.NOT_STARTED
-        workflows = which_apply(worktree.workflow_texts(), Proposed(base=rules.base, branch=rules.branch, paths=paths))
+        workflows = which_apply(texts, Proposed(base=rules.base, branch=rules.branch, paths=paths))
         return why_absent(
             applies=workflows.applies,
             is_filtered=workflows.is_filtered,
