@@ -71,7 +71,8 @@ class SessionResult:
         return replace(
             self,
             final_text=self.final_text or earlier.final_text,
-            pull_request_text=(self.pull_request_text.strip() and self.pull_request_text) or earlier.pull_request_text,
+            pull_request_text=self.pull_request_text if self.pull_request_text.strip() else earlier.pull_request_text,
+            denied=tuple(dict.fromkeys((*earlier.denied, *self.denied))),
         )
 
 

@@ -68,15 +68,15 @@ def events(line: str) -> Sequence[Event] | None:
     match load(line):
         case {"type": "thread.started", "thread_id": str(thread)}:
             return [Began(thread)]
-        case {"type": "turn.started"}:
-            return []
+        case {"type": "turn.started" | "item.updated"}:
+            return []  # a list that was changed, or output so far: what is over has the whole
         case {"type": "turn.completed", **rest}:
             return [Ended("", summary=_summary(rest.get("usage")))]
         case {"type": "turn.failed", "error": {"message": str(text)}}:
             return [Ended(text, _trouble(text))]
         case {"type": "error", "message": str(text)}:
             return [Noted(text, loud=True)]
-        case {"type": "item.started" | "item.updated" | "item.completed" as kind, "item": {"type": str()} as item}:
+        case {"type": "item.started" | "item.completed" as kind, "item": {"type": str()} as item}:
             found = _item(item, is_over=kind == "item.completed")
             return None if found is None else list(found)
         case _:
@@ -134,9 +134,8 @@ def _work(item: Mapping[str, Any], used: Used, *, is_over: bool) -> Iterator[Eve
     """Work that was started counts as running beside the agent until it is said to be over."""
     work = str(item.get("id"))
     if not is_over:
-        if item.get("status") == "in_progress":
-            yield used
-            yield Task(work, State.RUNNING, used.brief)
+        yield used
+        yield Task(work, State.RUNNING, used.brief)
         return
     yield Task(work, State.ENDED)
     match item:

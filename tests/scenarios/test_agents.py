@@ -55,7 +55,9 @@ def test_a_session_that_left_work_behind_is_resumed_once(stage: Stage) -> None:
 
 
 def test_a_session_that_ends_like_that_again_is_not_resumed_again(stage: Stage) -> None:
-    result = play(stage, "claude-background-stopped", resumed="claude-background-killed-after-result")
+    writes = f"test $NIGHTKEEP_SESSION != implement || {{ {COMMITS}; echo 'Light the room' > $NIGHTKEEP_PR_FILE; }}"
+    result = play(stage, "claude-background-stopped", resumed="claude-background-killed-after-result", DO=writes)
+    assert stage.pull()["title"] == "Light the room"
     assert is_ready(stage, result), result
     assert "nightkeep: it ended like that again (Run the tests); carrying on\n" in result.stderr
     assert sessions(stage) == {"implement", "implement-resume"}

@@ -8,6 +8,7 @@ import pytest
 
 from runner.agents import Conversation, Trouble, agent_for, agent_named, any_command, shown
 from runner.agents.events import Event, Said, Used
+from runner.spool import Follower
 
 STREAMS = Path(__file__).parent / "streams"
 WHAT = {
@@ -194,6 +195,58 @@ def test_progress_of_codex() -> None:
 def test_the_log_has_what_tools_returned() -> None:
     logged = [as_shown.log for event in events("codex-commits") if (as_shown := shown(event))]
     assert "  [master 923f9b6] hi" in logged
+
+
+@pytest.mark.parametrize(
+    ("kind", "item", "seen"),
+    [
+        ("started", {"type": "mcp_tool_call", "server": "files", "tool": "read", "arguments": {"a": 1}}, "files.read"),
+        ("started", {"type": "collab_tool_call", "tool": "spawn_agent"}, "spawn_agent"),
+        ("completed", {"type": "web_search", "query": "lamps"}, "web search: lamps"),
+        (
+            "completed",
+            {"type": "file_change", "changes": [{"path": "a.py", "kind": "add"}, {"path": "b", "kind": "update"}]},
+            "add a.py, update b",
+        ),
+        ("completed", {"type": "agent_message", "text": "Hello.\n"}, "Hello."),
+        ("completed", {"type": "reasoning", "text": "Hm."}, ""),
+        ("completed", {"type": "todo_list", "items": [{"text": "test", "completed": False}]}, ""),
+        ("updated", {"type": "command_execution", "command": "ls"}, None),
+        ("started", {"type": "todo_list", "items": []}, None),
+    ],
+)
+def test_what_else_codex_does(kind: str, item: dict[str, object], seen: str | None) -> None:
+    line = json.dumps({"type": f"item.{kind}", "item": {"id": "item_3"} | item})
+    found = [as_shown.progress for event in agent_named("codex").events(line) or () if (as_shown := shown(event))]
+    assert found == ([] if seen is None else [seen])
+    assert agent_named("codex").events(line) is not None
+
+
+@pytest.mark.parametrize(
+    ("told", "seen"),
+    [
+        ({"type": "system", "subtype": "api_retry", "error": "overloaded"}, "[trying again: overloaded]"),
+        ({"type": "system", "subtype": "something_new"}, ""),
+        ({"type": "user", "message": {"content": "[Request interrupted by user]"}}, ""),
+        ({"type": "stream_event", "event": {"delta": "half a sec"}}, None),
+        ({"type": "rate_limit_event", "rate_limit_info": {"status": "allowed_warning"}}, None),
+    ],
+)
+def test_what_else_claude_tells(told: dict[str, object], seen: str | None) -> None:
+    events_of_it = agent_named("claude").events(json.dumps(told))
+    assert events_of_it is not None
+    found = [as_shown.progress for event in events_of_it if (as_shown := shown(event))]
+    assert found == ([] if seen is None else [seen])
+
+
+def test_a_line_with_codes_of_a_terminal_before_it_is_known(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.write_text("\x1b[?1004l" + (STREAMS / "claude-commits.jsonl").read_text())
+    with Follower(
+        spool, tmp_path / "log", redact=str, progress=lambda _: None, cap=10**6, agent=agent_named("claude")
+    ) as follower:
+        follower.finish(lambda: 10)
+    assert follower.conversation.session
 
 
 def test_another_agents_words_are_not_the_agents() -> None:
