@@ -72,11 +72,11 @@ class PullRequests:
         """Return the open pull request from the branch, or None."""
         return next(iter(self._github.pull_requests(self._branch, state="open")), None)
 
-    def make_ready(self, description: Description, head: str) -> PullRequest:
+    def make_ready(self, description: Description) -> PullRequest:
         """Open the pull request unless there is one, make it ready, and see that it is what was asked for.
 
-        `head` is the commit that was pushed. Raises RunFailureError when the pull request targets another branch,
-        is closed, stays a draft or does not show that commit; GitHubError when GitHub says no.
+        Which commit it shows is not looked at: others may push at any moment. Raises RunFailureError when it targets
+        another branch, is closed or stays a draft; GitHubError when GitHub says no.
         """
         found = self.find()
         if found is None:
@@ -90,7 +90,6 @@ class PullRequests:
         seen = self._github.pull_request(found.number)
         self._expect(seen.is_open, f"pull request {seen.url} is closed, not open")
         self._expect(not seen.is_draft, f"pull request {seen.url} is still a draft")
-        self._expect(seen.head == head, f"pull request {seen.url} shows {seen.head}, but {head} was pushed")
         if RUN_FAILED in seen.labels:
             self._take_label_off(seen)
         return seen

@@ -233,7 +233,7 @@ class RepairLoop:
     def _make_ready(self, facts: Facts) -> Facts:
         self.stages.enter(Stage.PULL_REQUEST, "ready")
         if self._pull is None:
-            self._pull = self.pull_requests.make_ready(self.description, facts.head)
+            self._pull = self.pull_requests.make_ready(self.description)
         else:
             self.pull_requests.describe(self._pull, self.description)
         return replace(facts, is_ready=True)
