@@ -1,6 +1,7 @@
 """Finishing a Run whose runner was killed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from delivery.after_merge import finish_merged
@@ -14,7 +15,7 @@ from delivery.parts import Parts
 from delivery.pull_request import PullRequests
 from delivery.telling import outcome_of, publish
 from delivery.unfinished import Unfinished
-from worktree import DeferredError, Preserved, Worktree, has_record, orphans, rescued_by, retained_by
+from worktree import WENT_ON_FROM, DeferredError, Preserved, Worktree, has_record, orphans, rescued_by, retained_by
 
 _DIED = "Nightkeep was killed"
 
@@ -32,7 +33,7 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
     pull_requests = PullRequests(
         parts.github, issue, base=unfinished.base, branch=unfinished.branch, report=parts.report
     )
-    outcome = _finished(parts, unfinished, pull_requests, save_output)
+    outcome = _with_taken_over(parts, unfinished, _finished(parts, unfinished, pull_requests, save_output))
     outcome = publish(parts, issue.number, outcome.pull_request if unfinished.continued else None, outcome)
     claim = Claim.of(parts.github, issue, unfinished, parts.report)
     if outcome.merged:
@@ -43,6 +44,19 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
     parts.journal.enter("end", result=outcome.result)
     parts.journal.close()
     return outcome
+
+
+def _with_taken_over(parts: Parts, unfinished: Unfinished, outcome: Outcome) -> Outcome:
+    """Name what the Run went on from: it may have been killed before any of that was in its worktree."""
+    if unfinished.took_over is None:
+        return outcome
+    ref = f"refs/nightkeep/rescue/{unfinished.took_over}/checkpoint"
+    there = parts.launch.remote(parts.origin).read(ref)
+    if ref not in there:
+        return outcome
+    made = Preserved.ORIGIN if outcome.preserved is Preserved.NOTHING_MADE else outcome.preserved
+    place = (WENT_ON_FROM, f"{ref} at {there[ref]} on origin")
+    return replace(outcome, preserved=made, places=(*outcome.places, place), refs={**outcome.refs, **there})
 
 
 def _finished(

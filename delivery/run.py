@@ -30,6 +30,7 @@ from worktree import (
     WorktreeError,
     host_name,
 )
+from worktree.stored import branch_of, read_rescued
 
 _MOST_NAMED = 5
 
@@ -123,6 +124,7 @@ class Run(Parts):
         self.journal.enter("begun", run=worktree.run_id, path=str(worktree.path))
         self.report(f"working in {worktree.path} on {worktree.branch}, {how} origin's {start}")
         _report_included(worktree, self.report)
+        self._report_left(plan.branch)
         with worktree:
             stages = Stages(
                 plan=plan,
@@ -149,6 +151,12 @@ class Run(Parts):
             self.report(f"git filters that appeared during the run were switched off: {names}")
         self.report(str(worktree.ending))
         return outcome_of(self, worktree, plan.base, ended, _log_of(stages))
+
+    def _report_left(self, branch: str) -> None:
+        """Say which earlier runs on the branch have left commits here that it does not have."""
+        for one in read_rescued(self.launch):
+            if (one.local or one.bundles) and branch_of(self.launch.git, one) == branch:
+                self.report(f"commits of an earlier run are not in it; see: nightkeep rescue show {one.run_id}")
 
     def _without_worktree(self, plan: Plan, error: Exception) -> Outcome:
         result, cause = judge(error, self.interruption)

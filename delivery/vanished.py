@@ -22,9 +22,9 @@ def choose_checkpoint(found: Sequence[Checkpoint], branch: str, now: datetime) -
     latest = max((one for one in found if one.branch == branch), key=lambda one: one.moment, default=None)
     if latest is None or now - latest.moment >= _LEASE:
         return latest
-    left = _LEASE - (now - latest.moment)
+    again = max(latest.moment, now - _LEASE) + _LEASE
     return AtWork(
         f"run {latest.run_id} on {latest.host} seems to be at work on {branch}: origin has a checkpoint of it of "
-        f"{latest.moment:%H:%M} UTC; wait for its end, or if that machine is gone, run this again in "
-        f"{left.total_seconds() // 60 + 1:.0f} minutes"
+        f"{latest.moment:%Y-%m-%dT%H:%M:%SZ}; wait for its end, or if that machine is gone, run this again at "
+        f"{again:%Y-%m-%dT%H:%M:%SZ}"
     )

@@ -48,7 +48,8 @@ class Ledger:
     order it came about. `filters` are the names of those switched off, `reconfigured` the clone's settings that
     changed. `refs_seen` are the Launch repository's refs as they were when somebody looked last. `failed` says that the
     run was preserved as a Failed run, `lacks_lfs` that origin lacks Git LFS objects of what was pushed. `checkpoint` is
-    the last one here, `checkpoint_sent` the last one that origin may have.
+    the last one here, `checkpoint_sent` the last one that origin was seen to hold, and it may hold any of
+    `checkpoints_offered`.
     """
 
     held: set[str] = field(default_factory=set)
@@ -65,6 +66,7 @@ class Ledger:
     lacks_lfs: bool = False
     checkpoint: str | None = None
     checkpoint_sent: str | None = None
+    checkpoints_offered: set[str] = field(default_factory=set)
 
     @property
     def published(self) -> list[Snapshot]:

@@ -14,15 +14,20 @@ from typing import Protocol
 from worktree.checkout import Checkout
 from worktree.errors import GitError, Interrupted, WorktreeError
 from worktree.files import Screen, everything_up_to, list_files
+from worktree.made import loose_ends
 from worktree.record import host_name
 from worktree.remote import ABSENT, RefUpdate
 from worktree.screening import explained, screen_commits
-from worktree.snapshot import Snapshot, take_snapshot
-from worktree.state import Status, read_status, state_of
+from worktree.snapshot import take_snapshot
+from worktree.state import State, Status, read_status, state_of, why_unsettled
 from worktree.transfer import Parcel, Sending
 
 CHECKPOINTS = "refs/nightkeep/checkpoints/"
 _ATTEMPTS = 2
+_STAYS = "the checkpoint stays on this machine"
+_LONGEST_QUIET = (
+    300.0  # seconds after which there is another one of the same, so that whoever looks sees a run that lives
+)
 _QUICK = (("core.looseCompression", "0"),)  # disk for time
 _MOST_KEPT = 500_000_000  # bytes of changed files; each checkpoint would take as much of the disk
 _MOST_SENT = 100_000_000  # bytes of what origin lacks
@@ -77,6 +82,7 @@ class Checkpoints:
         self._due = time.monotonic() + rule.every
         self._seen: _Look | None = None
         self._last: object = None
+        self._kept_at = 0.0
         self._index: _Signature | None = None
         self._hidden: frozenset[str] = frozenset()
         self._sending: Sending | None = None
@@ -101,8 +107,6 @@ class Checkpoints:
         """Wait a little for what is still being sent; call it when the worktree's end comes."""
         if self._sending is not None:
             self._sending.join(_LAST_WAIT)
-            # One that goes on may still arrive.
-            self._checkout.ledger.checkpoint_sent = self._sending.parcel.updates[0].new
         self._hear()
 
     def _take_and_send(self) -> None:
@@ -116,12 +120,12 @@ class Checkpoints:
         except Interrupted:
             raise
         except (WorktreeError, OSError) as error:
-            self._tell(f"no checkpoint could be made: {error}")
+            self._tell("no checkpoint could be made", str(error))
 
-    def _tell(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self._report(line)
+    def _tell(self, what: str, why: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self._report(f"{what}: {why}")
 
     def _take(self, checkout: Checkout, screen: Screen) -> None:
         checkout = checkout.without_new_filters()
@@ -129,40 +133,38 @@ class Checkpoints:
         for _ in range(_ATTEMPTS):
             status = read_status(checkout.git, "--untracked-files=all")
             seen = self._look(checkout, status)
-            if seen == self._seen:
+            if seen == self._seen and time.monotonic() - self._kept_at < _LONGEST_QUIET:
                 break
             size = sum(signature[_SIZE] for signature in seen.files.values() if signature)
             if size > _MOST_KEPT:
                 raise WorktreeError(f"{size // 10**6} MB of files have changed, more than {_MOST_KEPT // 10**6}")
             if status.head != checkout.record.pinned or status.rows or self._hidden:
-                self._keep(checkout, self._snapshot(checkout, status, screen), status.head)
+                self._keep(checkout, state_of(status, checkout.admin), screen)
             self._seen = seen
             # Who commits meanwhile has files in it that belong to the commit, which is not.
             if checkout.git.run("rev-parse", "HEAD").text == status.head:
                 break
 
-    def _snapshot(self, checkout: Checkout, status: Status, screen: Screen) -> Snapshot:
-        return take_snapshot(
+    def _keep(self, checkout: Checkout, state: State, screen: Screen) -> None:
+        """Take one and move the local ref to it, unless there is nothing new."""
+        before = checkout.ledger.checkpoint
+        ends = loose_ends(checkout, state, [state.head] if state.head else [])
+        snapshot = take_snapshot(
             checkout.git,
             checkout.admin,
             checkout.path,
-            state_of(status, checkout.admin),
+            state,
             scratch=checkout.directory.path,
             screen=screen,
             subject=f"nightkeep: checkpoint of {checkout.record.branch}",
-            after=checkout.ledger.checkpoint,
-            trailers=_trailers(checkout),
+            besides=[*ends, *([before] if before else [])],
+            trailers=trailers_of(checkout, why_unsettled(state, checkout.record.branch)),
         )
-
-    def _keep(self, checkout: Checkout, snapshot: Snapshot, head: str | None) -> None:
-        """Move the local ref, unless there is nothing new."""
-        what = (head, snapshot.tree, snapshot.index_tree)
-        if what == self._last:
+        what = (state, snapshot.tree, snapshot.index_tree, tuple(ends))
+        if what == self._last and time.monotonic() - self._kept_at < _LONGEST_QUIET:
             return
-        before = checkout.ledger.checkpoint or "0" * len(snapshot.commit)
-        checkout.shared.run("update-ref", "-m", "nightkeep: checkpoint", self._ref, snapshot.commit, before)
-        checkout.ledger.checkpoint = snapshot.commit
-        self._last = what
+        move_checkpoint(checkout, snapshot.commit)
+        self._last, self._kept_at = what, time.monotonic()
 
     def _look(self, checkout: Checkout, status: Status) -> _Look:
         """Return what is as before only while nothing has changed."""
@@ -184,9 +186,10 @@ class Checkpoints:
         known = ledger.held | ({before} if before else set())
         why = self._why_not(checkout, commit, known)
         if why:
-            self._tell(f"the checkpoint stays on this machine: {why}")
+            self._tell(_STAYS, why)
             return
         update = RefUpdate(self._ref, commit, before or ABSENT)
+        ledger.checkpoints_offered.add(commit)
         origin = checkout.remote.origin
         token = origin.current()
         if token is None or not origin.url.startswith(("http://", "https://")):
@@ -196,8 +199,10 @@ class Checkpoints:
         lines = "".join(f"{line}\n" for line in (commit, *(f"^{oid}" for oid in sorted(known))))
         flags = ("--quiet", "--revs", "--thin", "--stdout", "--delta-base-offset")
         pack = checkout.shared.run("pack-objects", *flags, stdin=lines.encode()).stdout
-        named = {"object_format": checkout.remote.object_format} if checkout.remote.object_format else {}
-        self._sending = Sending(Parcel(url=origin.url, token=token, updates=(update,), pack=pack, **named))
+        parcel = Parcel(url=origin.url, token=token, updates=(update,), pack=pack, redact=checkout.git.redact)
+        if checkout.remote.object_format:
+            parcel = replace(parcel, object_format=checkout.remote.object_format)
+        self._sending = Sending(parcel)
         self._sending.start()
 
     def _why_not(self, checkout: Checkout, commit: str, known: set[str]) -> str | None:
@@ -217,21 +222,35 @@ class Checkpoints:
         if self._sending is None or self._sending.is_alive():
             return
         sending, self._sending = self._sending, None
+        ledger = self._checkout.ledger
+        there = (sending.found or {}).get(self._ref)
+        if there in ledger.checkpoints_offered:
+            ledger.checkpoint_sent = there  # an earlier one perhaps, whose answer was lost
         if sending.trouble:
-            self._tell(f"the checkpoint stays on this machine: {self._checkout.git.redact(sending.trouble)}")
+            self._tell(_STAYS, sending.trouble)
         else:
-            self._checkout.ledger.checkpoint_sent = sending.parcel.updates[0].new
-            self._tell(f"origin has a checkpoint: {self._ref}")
+            self._tell("origin has a checkpoint", self._ref)
 
 
-def _trailers(checkout: Checkout) -> Mapping[str, str]:
+def move_checkpoint(checkout: Checkout, commit: str) -> None:
+    """Let the local ref name `commit`, wherever an agent has left it."""
+    ref = checkpoint_ref(checkout.record.run_id)
+    empty = "0" * len(commit)
+    found = checkout.shared.run("rev-parse", "--verify", "--quiet", ref, accept=(0, 1)).text
+    checkout.shared.run("update-ref", "-m", "nightkeep: checkpoint", ref, commit, found or empty)
+    checkout.ledger.checkpoint = commit
+
+
+def trailers_of(checkout: Checkout, unsettled: str | None) -> dict[str, str]:
+    """Return what a checkpoint's message says for a later run; `unsettled` is why nobody can simply go on from it."""
     record = checkout.record
-    return {
+    said = {
         "Nightkeep-Run": record.run_id,
         "Nightkeep-Branch": record.branch,
         "Nightkeep-Base": record.base,
         "Nightkeep-Host": host_name(),
     }
+    return said | ({"Nightkeep-Unsettled": " ".join(unsettled.split())} if unsettled else {})
 
 
 def _signature(path: str) -> _Signature | None:
@@ -245,13 +264,16 @@ def _signature(path: str) -> _Signature | None:
 def drop_checkpoints(checkout: Checkout) -> None:
     """Delete the refs that name the checkpoints: what they hold is elsewhere. What cannot be deleted is named."""
     ref, ledger = checkpoint_ref(checkout.record.run_id), checkout.ledger
-    here, there = ledger.checkpoint, ledger.checkpoint_sent
     try:
-        if here:
-            checkout.shared.run("update-ref", "-d", ref, here)
-        if there:
-            checkout.remote.push(RefUpdate(ref, ABSENT, there))
+        if ledger.checkpoint:
+            # An agent may have moved or deleted it.
+            checkout.shared.run("update-ref", "-d", ref, ledger.checkpoint, accept=range(256))
+        if ledger.checkpoints_offered:
+            there = checkout.remote.read(ref).get(ref)
+            if there in ledger.checkpoints_offered:
+                checkout.remote.push(RefUpdate(ref, ABSENT, there))
     except GitError as error:
         ledger.places.append(("checkpoint that nobody needs", f"{ref}: {error}"))
     else:
         ledger.checkpoint = ledger.checkpoint_sent = None
+        ledger.checkpoints_offered.clear()

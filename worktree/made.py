@@ -99,6 +99,18 @@ def stashed(checkout: Checkout, made: Collection[str]) -> list[str]:
     ]
 
 
+def loose_ends(checkout: Checkout, state: State, kept: Collection[str]) -> list[str]:
+    """Return the fewest commits that reach all that the run made and neither origin nor `kept` holds.
+
+    That is commits that HEAD left behind, and the run's stash entries. Not what was reachable when the run began: that
+    is the person's.
+    """
+    theirs = {*checkout.refs.values(), *checkout.stashes, *checkout.ledger.held}
+    named = named_commits(checkout, state) - theirs
+    ends = tips(checkout.shared, named, theirs | set(kept)) if named else []
+    return ends + stashed(checkout, named)
+
+
 def _first_parent(git: Git, commit: str) -> str:
     return git.run("rev-parse", "--verify", f"{commit}^1").text
 

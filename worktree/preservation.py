@@ -85,7 +85,7 @@ def _keep_checkpoint(checkout: Checkout) -> None:
     elif ledger.checkpoint_sent:
         place = f"{checkpoint_ref(checkout.record.run_id)} at {ledger.checkpoint_sent} on origin"
         ledger.places.append(("checkpoint", place))
-        ledger.checkpoint_sent = None  # there it stays
+        ledger.checkpoints_offered.clear()  # there it stays
 
 
 def _push_branch(checkout: Checkout) -> None:

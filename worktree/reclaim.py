@@ -238,6 +238,8 @@ def with_what_is_held(checkout: Checkout, launch: Launch, there: Mapping[str, st
     rescue = f"{_RESCUE}{record.run_id}/"
     checkpoint = checkpoint_ref(record.run_id)
     ledger.checkpoint, ledger.checkpoint_sent = launch.refs.get(checkpoint), there.get(checkpoint)
+    if ledger.checkpoint_sent:
+        ledger.checkpoints_offered.add(ledger.checkpoint_sent)
     there = {ref: oid for ref, oid in there.items() if ref != checkpoint}
     ledger.held |= checkout.of_those_here(there.values())
     ledger.refs |= {ref: oid for ref, oid in there.items() if ref.startswith(rescue)}

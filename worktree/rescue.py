@@ -7,7 +7,7 @@ from worktree.checkout import Checkout
 from worktree.durable import sync_directory
 from worktree.errors import PrivateWorkError
 from worktree.files import private_index
-from worktree.made import named_commits, stashed, tips
+from worktree.made import loose_ends, named_commits, tips
 from worktree.record import read_records
 from worktree.remote import ABSENT, RefUpdate
 from worktree.screening import explained, screen_commits, shown
@@ -115,14 +115,9 @@ def publish(checkout: Checkout, ref: str) -> bool:
 def keep_made(checkout: Checkout, state: State, besides: Collection[str] = ()) -> str | None:
     """Give what the run made a local rescue ref, as far as neither origin, another one nor `besides` holds it.
 
-    That is commits that HEAD left behind, and the run's stash entries. Not what was reachable when the run began: that
-    is the person's. Returns the ref, None when there was nothing.
+    Returns the ref, None when there was nothing; see `loose_ends`.
     """
-    named = named_commits(checkout, state)
-    theirs = {*checkout.refs.values(), *checkout.stashes, *checkout.ledger.held}
-    kept = {*besides, *checkout.ledger.local.values()}
-    ends = tips(checkout.shared, named - theirs, theirs | kept) if named - theirs else []
-    ends += stashed(checkout, named - theirs)
+    ends = loose_ends(checkout, state, {*besides, *checkout.ledger.local.values()})
     if not ends:
         return None
     ref = keep(checkout, "made", _join(checkout, ends))

@@ -1,6 +1,6 @@
 """A snapshot: everything in a worktree as one commit, made without touching anything."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -34,14 +34,13 @@ def take_snapshot(
     scratch: Path,
     screen: Screen,
     subject: str,
-    after: str | None = None,
+    besides: Sequence[str] = (),
     trailers: Mapping[str, str] = MappingProxyType({}),
 ) -> Snapshot:
     """Make a commit of the working files, conflict markers and all, in the shape of a stash.
 
     Its parents are HEAD, a commit of the index where that differs, what the unfinished operation brought in, and the
-    snapshot `after` which it comes. Works while the index is locked; moves no ref. What `screen` holds back is not in
-    it.
+    commits `besides`. Works while the index is locked; moves no ref. What `screen` holds back is not in it.
     """
     staged_tree = index_commit = None
     if state.index_only or state.operation:
@@ -50,7 +49,7 @@ def take_snapshot(
             index_commit = commit_tree(private, staged_tree, [state.head] if state.head else [], INDEX_SUBJECT)
     with private_index(git, admin, scratch) as private:
         tree, left = write_complete_tree(private, top, screen, state.staged)
-    parents = list(dict.fromkeys(oid for oid in (state.head, index_commit, *state.other_heads, after) if oid))
+    parents = list(dict.fromkeys(oid for oid in (state.head, index_commit, *state.other_heads, *besides) if oid))
     commit = commit_tree(git, tree, parents, _message(subject, state, _marked(git, state), trailers))
     return Snapshot(commit, tree, staged_tree, left)
 

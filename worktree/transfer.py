@@ -5,7 +5,8 @@ such. So the pack is made by git without a token, and sent from here: this proce
 Git's smart HTTP protocol, https://git-scm.com/docs/http-protocol and https://git-scm.com/docs/protocol-v2.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _SECONDS = 30  # for an answer to begin, and between two pieces of it
 _FLUSH, _DELIMITER = b"0000", b"0001"
 _LONGEST = 1 << 20  # bytes of an answer
+_MOST_SHOWN = 200  # characters of an answer
 _AGENT = "agent=nightkeep"
 
 
@@ -28,7 +30,8 @@ class TransferError(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
     """What is sent to `url`: updates of refs, each with the object id that it must have there (ABSENT for none), and a
-    pack of what they name. `object_format` is git's word for the kind of the ids.
+    pack of what they name. `object_format` is git's word for the kind of the ids. What a server says goes through
+    `redact` before anybody reads it.
     """
 
     url: str
@@ -36,30 +39,36 @@ class Parcel:
     updates: Sequence[RefUpdate]
     pack: bytes
     object_format: str = "sha1"
+    redact: Callable[[str], str] = str
 
 
 class Sending(Thread):
-    """Sends a parcel while the caller goes on. Once it has ended, `trouble` says why origin lacks it, None when it was
-    seen there. It cannot be stopped, and ends by itself with the process.
+    """Sends a parcel while the caller goes on. It cannot be stopped, and ends by itself with the process.
+
+    Once it has ended, `trouble` says why origin was not seen to hold it, None when it was; `found` are origin's refs as
+    they were seen then, None when nobody saw them.
     """
 
     def __init__(self, parcel: Parcel) -> None:
         super().__init__(daemon=True)
         self.parcel = parcel
-        self.trouble: str | None = None
+        self.trouble: str | None = "it has not been sent"
+        self.found: Mapping[str, str] | None = None
 
     def run(self) -> None:
-        """Send it."""
-        import requests
-
+        """Send it; an answer that was lost is looked for."""
         try:
-            send(self.parcel)
-        except (TransferError, requests.RequestException) as error:
-            self.trouble = " ".join(str(error).split())
+            self.found = send(self.parcel)
+            self.trouble = None
+        except Exception as error:
+            self.trouble = self.parcel.redact(" ".join(str(error).split()))
+            with suppress(Exception):
+                self.found = _refs(self.parcel)
+                self.trouble = None if _is_done(self.parcel, self.found) else self.trouble
 
 
-def send(parcel: Parcel) -> None:
-    """Make all refs of the parcel what they are to be, or none, and see that origin holds them.
+def send(parcel: Parcel) -> Mapping[str, str]:
+    """Make all refs of the parcel what they are to be, or none, and see that origin holds them; return them.
 
     Raises TransferError, or an error of `requests` when origin cannot be reached.
     """
@@ -71,12 +80,17 @@ def send(parcel: Parcel) -> None:
     deletes = all(update.new == ABSENT for update in parcel.updates)
     body = b"".join(map(_packet, commands)) + _FLUSH + (b"" if deletes else parcel.pack)
     said = [line.decode(errors="replace").strip() for line in _ask(parcel, "git-receive-pack", body)]
-    refused = [line for line in said if line != "unpack ok" and not line.startswith("ok ")]
+    refused = [parcel.redact(line) for line in said if line != "unpack ok" and not line.startswith("ok ")]
     if refused or not said:
         raise TransferError(f"origin did not take it: {'; '.join(refused) or 'it said nothing'}")
-    there = _refs(parcel)
-    if any(there.get(update.ref, ABSENT) != update.new for update in parcel.updates):
+    found = _refs(parcel)
+    if not _is_done(parcel, found):
         raise TransferError("origin took it but does not hold it")
+    return found
+
+
+def _is_done(parcel: Parcel, found: Mapping[str, str]) -> bool:
+    return all(found.get(update.ref, ABSENT) == update.new for update in parcel.updates)
 
 
 def _refs(parcel: Parcel) -> dict[str, str]:
@@ -85,7 +99,8 @@ def _refs(parcel: Parcel) -> dict[str, str]:
     head = [_packet(b"command=ls-refs"), _packet(_AGENT.encode())]
     head.append(_packet(f"object-format={parcel.object_format}".encode()))
     rows = _ask(parcel, "git-upload-pack", b"".join([*head, _DELIMITER, *prefixes, _FLUSH]), version=2)
-    return {ref: oid for oid, ref in (row.decode(errors="replace").split()[:2] for row in rows)}
+    words = [row.decode(errors="replace").split() for row in rows]
+    return {row[1]: row[0] for row in words if len(row) > 1}
 
 
 def _ask(parcel: Parcel, service: str, body: bytes, *, version: int = 0) -> list[bytes]:
@@ -109,8 +124,9 @@ def _ask(parcel: Parcel, service: str, body: bytes, *, version: int = 0) -> list
     ) as answer:
         text = _read(answer)
         if answer.status_code != requests.codes.ok:
-            said = " ".join(text[:200].decode(errors="replace").split())
-            raise TransferError(f"origin answered {answer.status_code}: {said}")
+            # Cut only then: half a token is not recognised.
+            said = " ".join(parcel.redact(text.decode(errors="replace")).split())
+            raise TransferError(f"origin answered {answer.status_code}: {said[:_MOST_SHOWN]}")
     return list(_packets(text))
 
 

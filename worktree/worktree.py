@@ -11,7 +11,7 @@ from typing import Self
 
 from worktree.acquisition import acquire_existing, acquire_new
 from worktree.checkout import Checkout, Ledger
-from worktree.checkpoint import CheckpointRule, Checkpoints, Watch
+from worktree.checkpoint import CheckpointRule, Checkpoints, Watch, drop_checkpoints
 from worktree.cleanup import EMPTY, Cleaned, clean_up, read_head
 from worktree.ending import Ending, Preserved
 from worktree.errors import PreservationError, UnsettledError, WorktreeError
@@ -212,8 +212,14 @@ class Worktree:
         return int(self._checkout.git.run("rev-list", "--count", span).text)
 
     def push(self) -> str:
-        """Push the Issue branch, as a fast-forward, read its id back from origin and return it. Raises GitError."""
+        """Push the Issue branch, as a fast-forward, read its id back from origin and return it. Raises GitError.
+
+        What `settle` left out of it goes to its rescue ref then: not before, for origin may refuse what both carry.
+        """
         self._settled = self._checkout.push_branch("Issue branch")
+        for ref in tuple(self._checkout.ledger.local):
+            publish(self._checkout, ref)
+        drop_checkpoints(self._checkout)
         return self._settled
 
     def look_upstream(self, base: str, *, foreign: bool) -> Upstream:
@@ -257,9 +263,10 @@ class Worktree:
         """After a session that ended well, account for uncommitted work.
 
         By default a session that made no commit gets one of everything it left, with that subject, and left-overs
-        of one that did are no part of the branch: they go into a snapshot on origin. `rule` can have everything
-        committed, or nothing. Returns the paths that are in no commit of the branch. Raises UnsettledError when HEAD
-        is not on the Issue branch, or a git operation or a conflict is unfinished; GitError otherwise.
+        of one that did are no part of the branch: they go into a snapshot, and to origin with the next push. `rule` can
+        have everything committed, or nothing. Returns the paths that are in no commit of the branch. Raises
+        UnsettledError when HEAD is not on the Issue branch, or a git operation or a conflict is unfinished; GitError
+        otherwise.
         """
         checkout = self._after_session()
         checkout.ledger.refs_seen = {}
@@ -271,7 +278,7 @@ class Worktree:
         left = sorted(listing.changed | listing.untracked)
         commits = rule is CommitRule.ALL or (rule is CommitRule.AUTO and state.head == self._settled)
         if state.index_only or (left and not commits):
-            publish(checkout, keep_snapshot(checkout, state))
+            keep_snapshot(checkout, state)
         if commits:
             left = self._commit_everything(listing, subject)
         # After a commit of ours the push that follows tells what it was.

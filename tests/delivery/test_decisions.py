@@ -402,8 +402,8 @@ def left_by(run: str, minutes: float, branch: str = "issue-7") -> Checkpoint:
         ([left_by("one", 1, "issue-70")], None),
         ([left_by("one", 15)], "one"),
         ([left_by("one", 40), left_by("two", 20), left_by("three", 60)], "two"),
-        ([left_by("one", 14.9)], "run this again in 1 minutes"),
-        ([left_by("one", 40), left_by("two", 1)], "run this again in 15 minutes"),
+        ([left_by("one", 14.9)], "run this again at 2026-01-02T03:04:11Z"),
+        ([left_by("one", 40), left_by("two", 1)], "run this again at 2026-01-02T03:18:05Z"),
         ([left_by("one", -60)], "seems to be at work on issue-7"),
     ],
 )

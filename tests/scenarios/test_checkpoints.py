@@ -251,7 +251,7 @@ def test_fresh_checkpoint_means_that_somebody_is_at_work(stage: Stage) -> None:
     result = stage.run(1, stage.agent("true"))
     assert result.status == 2, str(result)
     assert "seems to be at work on issue-1" in result.stderr
-    assert "run this again in 1" in result.stderr
+    assert "run this again at 20" in result.stderr
     assert stage.refs() == before
 
 

@@ -51,7 +51,7 @@ def _take(scene: Scene, step: Step) -> None:
 @pytest.mark.timeout(7200 if proof.full() else 600)
 @seed(_SEED)
 @settings(
-    max_examples=1000 if proof.full() else 40,
+    max_examples=1000 if proof.full() else 15,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -10,7 +10,7 @@ import pytest
 
 from tests import proof
 from tests.worktree.conservation import Aftermath, Bystanders, lost
-from tests.worktree.endings import ENDINGS, FAILED, PLAIN, TROUBLED
+from tests.worktree.endings import ENDINGS
 from tests.worktree.holdings import HOLDINGS
 from tests.worktree.permissions import bound_by_permissions
 from tests.worktree.scene import copy_ground, play
@@ -21,8 +21,8 @@ _SEED = proof.seed()
 def _cases() -> list[tuple[str, str]]:
     if proof.full():
         return list(itertools.product(HOLDINGS, ENDINGS))
-    decks = [_deck([*PLAIN, *FAILED]), _deck([*TROUBLED])]
-    return [(holding, next(deck)) for holding in HOLDINGS for deck in decks]
+    deck = _deck([*ENDINGS])
+    return [(holding, next(deck)) for holding in HOLDINGS]
 
 
 def _deck(names: list[str]) -> Iterator[str]:
