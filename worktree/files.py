@@ -12,7 +12,7 @@ from pathlib import Path
 from worktree.git import Completed, Git
 from worktree.screening import TOO_LARGE
 
-_AS_IT_WAS = (b"H", b"M")  # in the index; whether it changed is in a row of its own
+_AS_IT_WAS = b"H"  # in the index; whether it changed is in a row of its own
 _STAGE = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
 _ADD = ("add", "--all", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
 _MOST_PIECES = 64  # git commands; each piece is staged by one
@@ -38,7 +38,7 @@ def list_files(git: Git, top: Path) -> Listing:
     rows = git.run("ls-files", "-z", "-v", "--cached", "--modified", "--others", "--exclude-standard").stdout
     groups: dict[str, set[str]] = {"changed": set(), "untracked": set(), "hidden": set()}
     for row in rows.split(b"\0"):
-        if row and row[:1] not in _AS_IT_WAS:
+        if row and row[:1] != _AS_IT_WAS:
             groups[_group(chr(row[0]))].add(os.fsdecode(row[2:]))
     hidden = {path for path in groups["hidden"] if os.path.lexists(f"{top}/{path}")}
     return Listing(frozenset(groups["changed"]), frozenset(groups["untracked"]), frozenset(hidden))
@@ -47,7 +47,7 @@ def list_files(git: Git, top: Path) -> Listing:
 def _group(tag: str) -> str:
     if tag == "?":
         return "untracked"
-    # A small letter is assume-unchanged, an S skip-worktree.
+    # A small letter is assume-unchanged, an S skip-worktree; an M has sides of a conflict, one of which its file may be.
     return "hidden" if tag.islower() or tag == "S" else "changed"
 
 

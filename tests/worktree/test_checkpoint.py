@@ -142,6 +142,43 @@ def test_a_flood_of_files_is_no_checkpoint(world: World, monkeypatch: pytest.Mon
     ]
 
 
+def test_what_head_left_behind_is_in_it_too(world: World) -> None:
+    with create(world) as wt:
+        watch = wt.watch(AT_ONCE, pytest.fail)
+        (wt.path / "made.txt").write_text("made\n")
+        made = commit(wt.path, "made")
+        (wt.path / "a.txt").write_text("stashed\n")
+        git(wt.path, "stash", "-q")
+        stashed = git(wt.path, "rev-parse", "stash")
+        git(wt.path, "checkout", "-q", "--detach", "main")
+        (wt.path / "a.txt").write_text("changed\n")
+        held = git(world.launch, "rev-list", checkpoint(world, wt, watch)).splitlines()
+        assert {made, stashed} <= set(held)
+
+
+def test_an_agent_that_deletes_the_ref_does_not_end_them(world: World) -> None:
+    with create(world) as wt:
+        watch = wt.watch(AT_ONCE, pytest.fail)
+        (wt.path / "new.txt").write_text("new\n")
+        git(wt.path, "update-ref", "-d", f"refs/nightkeep/checkpoints/{wt.run_id}", checkpoint(world, wt, watch))
+        (wt.path / "new.txt").write_text("newer\n")
+        assert git(world.launch, "show", f"{checkpoint(world, wt, watch)}:new.txt") == "newer"
+        wt.settle("made")
+        wt.push()
+        assert on_origin(world, wt) == ""
+
+
+def test_a_quiet_session_makes_another_so_that_it_is_not_taken_for_dead(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worktree.checkpoint._LONGEST_QUIET", 0.0)
+    with create(world) as wt:
+        watch = wt.watch(AT_ONCE, pytest.fail)
+        (wt.path / "new.txt").write_text("new\n")
+        first = checkpoint(world, wt, watch)
+        assert checkpoint(world, wt, watch) != first
+
+
 def test_a_worktree_that_was_replaced_gets_none(world: World) -> None:
     told: list[str] = []
     with create(world) as wt:

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from worktree.redaction import Redactor
 from worktree.remote import RefUpdate
 from worktree.transfer import Parcel, Sending, TransferError, send
 
@@ -74,6 +75,7 @@ def test_what_is_asked_for_is_a_change_from_the_old_value_and_a_look() -> None:
         ((200, b"0000"), (200, THERE), "it said nothing"),
         ((200, TAKEN), (200, b"0000"), "does not hold it"),
         ((200, TAKEN), (200, THERE.replace(b"1" * 40, b"3" * 40)), "does not hold it"),
+        ((200, TAKEN), (200, b"0009word\n0000"[:9] + b"0000"), "does not hold it"),
         ((200, TAKEN), (500, b"oops"), "origin answered 500: oops"),
         ((401, b"Bad credentials"), (200, THERE), "origin answered 401: Bad credentials"),
         ((307, b""), (200, THERE), "origin answered 307"),
@@ -95,6 +97,23 @@ def test_server_that_is_not_there_is_trouble_for_whoever_looks() -> None:
     sending = Sending(parcel(url))
     sending.start()
     sending.join(10)
+    assert sending.trouble
+    assert "canary" not in sending.trouble
+
+
+def test_an_answer_that_was_lost_is_looked_for() -> None:
+    with serving((502, b"gone")) as (url, _):
+        sending = Sending(parcel(url))
+        sending.start()
+        sending.join(10)
+    assert (sending.trouble, sending.found) == (None, {REF: OID})
+
+
+def test_a_token_that_a_server_says_back_is_masked_before_anything_is_cut() -> None:
+    with serving((403, b"x" * 190 + b" canary-in-a-coal-mine"), (500, b"")) as (url, _):
+        sending = Sending(parcel(url, redact=Redactor(["canary-in-a-coal-mine"])))
+        sending.start()
+        sending.join(10)
     assert sending.trouble
     assert "canary" not in sending.trouble
 
