@@ -61,7 +61,7 @@ class Code(StrEnum):
 
 _HINTS = {
     Code.INTERRUPTED: "A signal, or a cancelled job, ended the Run; continue it when you like.",
-    Code.KILLED: "Nightkeep itself was killed; the next command in that clone finished the Run.",
+    Code.KILLED: "Nightkeep itself was killed; the next `nightkeep run` or `recover` in that clone finished the Run.",
     Code.BUG: "Nightkeep broke; please report it with the lines of the Command log.",
     Code.MACHINE: "The machine had trouble: a full disk, for example, or a program that could not be read.",
     Code.GIT: "A git command failed; its words say why.",

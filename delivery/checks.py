@@ -149,7 +149,7 @@ def is_new_attempt(checks: Sequence[Check], old: Sequence[Check], runs: Sequence
 
 
 def names_of(checks: Sequence[Check]) -> str:
-    """Name checks in a sentence, the first few of them."""
-    names = list(dict.fromkeys(check.name for check in checks))
+    """Name checks in a sentence, the first few of them, and say which timed out."""
+    names = list(dict.fromkeys(f"{check.name} (timed out)" if check.timed_out else check.name for check in checks))
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

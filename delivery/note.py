@@ -32,6 +32,7 @@ _MADE_AT = re.compile(
     re.MULTILINE,
 )
 _COMMAND_CHARACTERS = 10_000
+_ABSOLUTE = re.compile(r"""[\s'"=]/""")  # where a path begins in a shell's command
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,8 @@ def _continuation(facts: NoteFacts) -> str:
     if len(facts.continue_command) > _COMMAND_CHARACTERS:
         return "**To continue**, give the command that was given again; it is too long to be shown here."
     command = fenced(visible(facts.continue_command), "sh")
-    return f"**To continue** in a clone of this repository:\n\n{command}"
+    whose = f" (its paths are those of {facts.host})" if _ABSOLUTE.search(facts.continue_command) else ""
+    return f"**To continue** in a clone of this repository{whose}:\n\n{command}"
 
 
 def _log(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:

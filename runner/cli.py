@@ -221,7 +221,8 @@ def hub(
     check: Annotated[
         list[str] | None,
         typer.Option(
-            help="Check every pushed commit: the shell's command runs in a copy of its files. May be given again.",
+            help="Check every pushed commit: the shell's command runs in a copy of its files, for 10 minutes at most. "
+            "May be given again.",
             metavar="NAME=COMMAND",
         ),
     ] = None,

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from runner.exit_codes import ExitCode
 
+_CHECK_LIMIT = 600.0  # seconds
+
 
 def serve_hub(root: Path, port: int, repositories: list[str], token: str | None, checks: list[str]) -> int:
     """Serve until a signal ends it; return the exit status. `checks` are written NAME=COMMAND."""
@@ -16,7 +18,7 @@ def serve_hub(root: Path, port: int, repositories: list[str], token: str | None,
             port=port,
             repositories=dict(_mapping(text) for text in repositories),
             tokens={token: Permission.ADMIN} if token else None,
-            checks=[Check(name, command=command) for name, command in map(_check, checks)],
+            checks=[Check(name, command=command, limit=_CHECK_LIMIT) for name, command in map(_check, checks)],
             ready=lambda address: print(address, flush=True),  # noqa: T201 - the address is the command's output
         )
     except ImportError as error:

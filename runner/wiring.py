@@ -266,4 +266,6 @@ def _continue_command(options: RunOptions, url: IssueUrl, directory: Path) -> st
 
 def _from_anywhere(agent: str, directory: Path) -> str:
     program, *arguments = split_command("agent", agent)
-    return shlex.join([str(directory / program), *arguments]) if is_relative_path(program) else agent
+    if not is_relative_path(program):
+        return agent
+    return shlex.join([os.path.normpath(directory / program), *arguments])

@@ -276,7 +276,7 @@ class Checkout:
         return now[self.branch_ref]
 
     def push(self, what: str, update: RefUpdate, now: Mapping[str, str] | None = None) -> None:
-        """Push one ref, in one push with the claim's where there is one, and enter it in the ledger.
+        """Push one ref, in one push with the claim's where there is one; enter it in the ledger for the last one.
 
         `now` are the refs as they are, where somebody has just looked. Raises PrivateWorkError, before anything is
         pushed, when that would publish a commit of the person's; else GitError.
@@ -298,5 +298,7 @@ class Checkout:
             # git lfs keeps them in the clone, whatever becomes of the worktree.
             self.ledger.places.append(("Git LFS objects not on origin", f"{len(left)} of them in {self.remote.common}"))
         self.ledger.held.add(update.new)
+        before = f"{update.ref} at {self.ledger.refs.get(update.ref)} on origin"
+        self.ledger.places = [place for place in self.ledger.places if place[1] != before]
         self.ledger.refs[update.ref] = update.new
         self.ledger.places.append((what, f"{update.ref} at {update.new} on origin"))

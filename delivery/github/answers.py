@@ -71,7 +71,7 @@ class Check:
     """A check run or a status of a commit.
 
     `id` is a check run's, None for a status. `run` and `job` are those of GitHub Actions, None for a check of somebody
-    else. `url` is where a person reads about it.
+    else. `url` is where a person reads about it. `timed_out` says that it failed by taking too long.
     """
 
     name: str
@@ -80,6 +80,7 @@ class Check:
     id: int | None = None
     run: int | None = None
     job: int | None = None
+    timed_out: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ def _check_run(seen: Mapping[str, Any]) -> Check:
         run=int(match[1]) if match else None,
         # The id of a job of Actions is its check run's.
         job=int(match[2] or seen["id"]) if match else None,
+        timed_out=seen["conclusion"] == "timed_out",
     )
 
 

@@ -1,7 +1,7 @@
 """Scripted continuous integration: it looks at the heads of branches, and does with them what it was told.
 
-There is no process and no clock behind it. Whoever pushes over HTTP, or asks for a check or a pull request, makes it
-look at the branches and go on, so that a test sees the same each time.
+There is no clock behind it. Whoever pushes over HTTP, or asks for a check or a pull request, makes it look at the
+branches and go on, so that a test sees the same each time. Only a check's command runs beside that, in a thread.
 """
 
 import os
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +17,9 @@ from runner.hub.bare import BareRepository, environment
 from runner.hub.checks import Check, Source, Stage, stage
 from runner.hub.children import Children
 from runner.hub.store import CheckRun, Repository, Store
+
+_AT_ONCE = 4  # commands
+_QUICK = 0.3  # seconds that whoever makes commands start waits for them, so that most are over at the first look
 
 
 class CI:
@@ -29,7 +33,13 @@ class CI:
         self._store = store
         self._children = children
         self._everywhere = everywhere
-        self._at_work = threading.Lock()
+        self._commands = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="nightkeep-hub-check")
+        self._lock = threading.Lock()
+        self._at_work: set[int] = set()
+
+    def close(self) -> None:
+        """Wait for the commands at work, which are killed by then; a hub of the same root carries them out again."""
+        self._commands.shutdown(cancel_futures=True)
 
     def add(self, full_name: str, check: Check) -> None:
         """Do `check` with every head in the repository OWNER/NAME, the present ones too. Raises ValueError."""
@@ -67,9 +77,15 @@ class CI:
         return [run for run in newest.values() if self._stage(run) is not Stage.GONE]
 
     def attempts(self, repository: Repository, commit: str) -> list[CheckRun]:
-        """Return every attempt of every check of a commit that has appeared, those that are over concluded."""
-        with self._at_work:
-            runs = [self._up_to_date(repository, run) for run in self._store.checks.of_commit(repository.id, commit)]
+        """Return every attempt of every check of a commit that has appeared, those that are over concluded.
+
+        What has a command is pending until that ends.
+        """
+        with self._lock:
+            begun = [self._command(repository, run) for run in self._due(repository, commit)]
+        for command in wait(begun, _QUICK).done:
+            command.result()
+        runs = self._store.checks.of_commit(repository.id, commit)
         return [run for run in runs if self._stage(run) is not Stage.UNSEEN]
 
     def run_again(self, repository: Repository, runs: list[CheckRun]) -> None:
@@ -99,22 +115,31 @@ class CI:
         polls = self._store.checks.polls(run.suite.repository, run.suite.commit_id, source)
         return stage(run.check, polls - run.polls, time.time() - run.began)
 
-    def _up_to_date(self, repository: Repository, run: CheckRun) -> CheckRun:
-        if run.conclusion is not None or self._stage(run) is not Stage.DUE:
-            return run
-        conclusion, log = run.check.conclusion(run.attempt), run.check.log
-        if run.check.command is not None:
-            conclusion, log = self._carry_out(repository, run.suite.commit_id, run.check.command, run.check.limit)
-        if conclusion is None:
-            return run
-        self._store.checks.conclude(run.id, conclusion, log)
-        return self._store.checks.find(repository.id, run.id) or run
+    def _due(self, repository: Repository, commit: str) -> list[CheckRun]:
+        """Conclude the attempts that are over, and return those whose command is to start."""
+        runs = self._store.checks.of_commit(repository.id, commit)
+        due = [run for run in runs if run.conclusion is None and self._stage(run) is Stage.DUE]
+        for run in due:
+            conclusion = run.check.conclusion(run.attempt) if run.check.command is None else None
+            if conclusion is not None:
+                self._store.checks.conclude(run.id, conclusion, run.check.log)
+        return [run for run in due if run.check.command is not None and run.id not in self._at_work]
 
-    def _carry_out(self, repository: Repository, commit: str, command: str, limit: float) -> tuple[str, str]:
-        with TemporaryDirectory(prefix="nightkeep-hub-") as directory:
-            files = Path(directory) / "files"
-            BareRepository(repository.path).write_files(commit, files)
-            return _run(command, files, limit, self._children)
+    def _command(self, repository: Repository, run: CheckRun) -> Future[None]:
+        self._at_work.add(run.id)
+        return self._commands.submit(self._carry_out, repository, run)
+
+    def _carry_out(self, repository: Repository, run: CheckRun) -> None:
+        try:
+            with TemporaryDirectory(prefix="nightkeep-hub-") as directory:
+                files = Path(directory) / "files"
+                BareRepository(repository.path).write_files(run.suite.commit_id, files)
+                conclusion, log = _run(run.check, files, self._children)
+            if not self._children.are_killed:
+                self._store.checks.conclude(run.id, conclusion, log)
+        finally:
+            with self._lock:
+                self._at_work.discard(run.id)
 
 
 def _listed_with(source: Source) -> Source:
@@ -122,11 +147,11 @@ def _listed_with(source: Source) -> Source:
     return source if source is Source.STATUS else Source.ACTIONS
 
 
-def _run(command: str, directory: Path, limit: float, children: Children) -> tuple[str, str]:
-    """Return the conclusion of a shell command, and what it wrote."""
+def _run(check: Check, directory: Path, children: Children) -> tuple[str, str]:
+    """Return the conclusion of a check's shell command, and what it wrote."""
     with (
         subprocess.Popen(
-            ["sh", "-c", command],
+            ["sh", "-c", check.command or ""],
             cwd=directory,
             env=environment(),
             stdin=subprocess.DEVNULL,
@@ -139,8 +164,8 @@ def _run(command: str, directory: Path, limit: float, children: Children) -> tup
         children.running(process.pid),
     ):
         try:
-            output, _ = process.communicate(timeout=limit)
+            output, _ = process.communicate(timeout=check.limit)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return "timed_out", f"still at work after {limit:g} seconds\n"
+            return "timed_out", f"still at work after {check.limit:g} seconds\n"
     return "success" if process.returncode == 0 else "failure", output

@@ -115,6 +115,7 @@ class Hub:
         self._door = Door(self._tokens)
         children = Children()
         self.ci = CI(store, children, self._checks)
+        stack.callback(self.ci.close)
         site = Site(
             url=self.url,
             root=self._root,

@@ -159,3 +159,7 @@ def test_many_checks_are_named_in_a_few_words() -> None:
     checks = [failed(name) for name in ("a", "a", "b", "c", "d", "e", "f", "g")]
     assert names_of(checks) == "a, b, c, d, e and 2 more"
     assert names_of([replace(checks[0], name="x")]) == "x"
+
+
+def test_a_check_that_ran_out_of_time_is_said_to_have() -> None:
+    assert names_of([replace(failed("test"), timed_out=True), failed("lint")]) == "test (timed out), lint"

@@ -122,6 +122,22 @@ def test_whatever_was_rescued_is_shown_by_one_command(where: str, files: Path | 
     assert found == commands
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("nightkeep run https://x/7 --agent claude", "in a clone of this repository:"),
+        (
+            "nightkeep run https://x/7 --agent /bin/agent",
+            "in a clone of this repository (its paths are those of here):",
+        ),
+        ("nightkeep run https://x/7 --agent '/my agent'", "(its paths are those of here):"),
+        ("nightkeep run https://x/7 --agent 'claude --add ./a/b'", "in a clone of this repository:"),
+    ],
+)
+def test_a_command_with_paths_says_whose_they_are(command: str, said: str) -> None:
+    assert said in failure_note(OUTCOME, replace(FACTS, continue_command=command))
+
+
 def test_no_half_of_a_command_is_shown() -> None:
     note = failure_note(OUTCOME, replace(FACTS, continue_command="rm -r " + "x" * 50_000))
     assert "rm -r" not in note

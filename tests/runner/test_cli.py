@@ -18,7 +18,7 @@ def test_the_version(tmp_path: Path) -> None:
         (("--help",), ("run", "hub", "demo", "never lose their work")),
         (("run", "--help"), ("--agent", "--base", "--token-file", "--json", "Exit status", "NIGHTKEEP_TOKEN")),
         (("run", "-h"), ("--agent",)),
-        (("hub", "--help"), ("--root", "--port", "--repository", "--token", "--check", "/api/v3")),
+        (("hub", "--help"), ("--root", "--port", "--repository", "--token", "--check", "10 minutes", "/api/v3")),
         (("demo", "--help"), ("Needs no account",)),
         (("prompt", "--help"), ("--base", "--token-file", "Claims nothing")),
         (("logs", "-h"), ("--repository", "--json", "Command log")),

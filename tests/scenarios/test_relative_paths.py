@@ -7,6 +7,7 @@ import pytest
 
 from tests.scenarios.stage import NAME, Result, Stage, nightkeep
 from tests.world import git
+from worktree import host_name
 
 FAILS = "#!/bin/sh\necho half > half.txt; exit 3\n"
 
@@ -58,12 +59,13 @@ def test_elsewhere_it_is_the_one_where_the_command_was_typed(stage: Stage, below
 
 def test_the_command_to_go_on_works_from_anywhere(stage: Stage, below: Path) -> None:
     program(below / "my agents" / "work", FAILS)
-    agent = "'./my agents/work' --file ./in-the-worktree"
+    agent = "'../below/./my agents/work' --file ./in-the-worktree"
     number = stage.issue()
     options = ("--agent", agent, "--token-file", "../../../token")
     result = nightkeep("run", stage.url(number), *options, cwd=below, environment=stage.environment)
     assert result.status == 1, result
     note = stage.note(stage.pull()["number"])
+    assert f"in a clone of this repository (its paths are those of {host_name()}):" in note
     command = note.split("```sh\n")[1].split("\n```")[0]
     again = [
         *("nightkeep", "run", stage.url(number), "--agent"),

@@ -41,6 +41,16 @@ def test_a_push_is_read_back(world: World) -> None:
     assert ("Issue branch", f"refs/heads/issue-7 at {made} on origin") in wt.ending.places
 
 
+def test_only_the_last_push_of_a_branch_is_told(world: World) -> None:
+    with create(world) as wt:
+        for text in ("one\n", "two\n", "three\n"):
+            (wt.path / "a.txt").write_text(text)
+            last = commit(wt.path, "work")
+            wt.push()
+    branch = [place for place in wt.ending.places if place[1].startswith("refs/heads/issue-7 at ")]
+    assert branch == [("Issue branch", f"refs/heads/issue-7 at {last} on origin")]
+
+
 @pytest.mark.parametrize("lie", ["update-ref refs/heads/issue-7 main", "update-ref -d refs/heads/issue-7"])
 def test_a_server_that_took_it_and_does_not_hold_it_is_an_error(world: World, lie: str) -> None:
     world.hook("post-receive", f"git {lie}")

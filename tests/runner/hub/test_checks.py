@@ -1,5 +1,7 @@
 """Check runs and statuses: the scripted continuous integration as clients see it."""
 
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,15 @@ def seen(hub: Hub, ref: str) -> list[tuple[str, str, str | None]]:
     """Return name, status and conclusion of the check runs of a commit; this is a poll."""
     runs = ask(hub, "GET", f"{API}/commits/{ref}/check-runs").json()["check_runs"]
     return [(run["name"], run["status"], run["conclusion"]) for run in runs]
+
+
+def ended(hub: Hub, ref: str, *names: str) -> list[tuple[str, str, str | None]]:
+    """Return what `seen` does once the checks with these names, or all, are over."""
+    deadline = time.monotonic() + 30
+    while any(run[1] != "completed" for run in seen(hub, ref) if not names or run[0] in names):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return seen(hub, ref)
 
 
 def test_a_check_belongs_to_the_pushed_head_and_its_pages_are_linked(
@@ -45,8 +56,8 @@ def test_a_command_looks_at_the_pushed_files(hub: Hub, world: World, widget: Rep
     (world.launch / "broken").touch()
     bad = commit(world.launch, "break it")
     git(world.launch, "push", "-q", "origin", "bad")
-    assert seen(hub, "good") == [("test", "completed", "success")]
-    assert seen(hub, bad) == [("test", "completed", "failure")]
+    assert ended(hub, "good") == [("test", "completed", "success")]
+    assert ended(hub, bad) == [("test", "completed", "failure")]
     [job] = next(iter(widget.get_workflow_runs(head_sha=bad))).jobs()
     log = ask(
         hub, "GET", ask(hub, "GET", f"{API}/actions/jobs/{job.id}/logs").headers["location"].removeprefix(hub.url)
@@ -59,7 +70,34 @@ def test_a_command_looks_at_the_pushed_files(hub: Hub, world: World, widget: Rep
 
 def test_a_command_that_takes_too_long_is_ended(hub: Hub) -> None:
     hub.ci.add(NAME, Check("endless", command="sleep 600", limit=0.1))
-    assert seen(hub, "main") == [("endless", "completed", "timed_out")]
+    assert ended(hub, "main") == [("endless", "completed", "timed_out")]
+
+
+def test_the_hub_answers_while_a_command_is_at_work(hub: Hub, tmp_path: Path) -> None:
+    go_on = tmp_path / "go-on"
+    hub.ci.add(NAME, Check("slow", command=f"until test -e '{go_on}'; do sleep 0.05; done", limit=60))
+    hub.ci.add(NAME, Check("quick", command="true"))
+    ended(hub, "main", "quick")
+    began = time.monotonic()
+    assert seen(hub, "main") == [("slow", "in_progress", None), ("quick", "completed", "success")]
+    [page, _] = [run["html_url"] for run in ask(hub, "GET", f"{API}/commits/main/check-runs").json()["check_runs"]]
+    assert requests.get(page, timeout=30).ok
+    assert time.monotonic() - began < 5
+    go_on.touch()
+    assert ended(hub, "main") == [("slow", "completed", "success"), ("quick", "completed", "success")]
+
+
+def test_a_command_ends_with_the_hub_and_is_carried_out_again_by_the_next(world: World, tmp_path: Path) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+    command = f"echo $$ >> '{begun}'; test -e '{go_on}' || exec sleep 600"
+    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, checks=[Check("slow", command=command)]) as hub:
+        while not (begun.exists() and begun.read_text().endswith("\n")):
+            assert seen(hub, "main") == [("slow", "in_progress", None)]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(begun.read_text()), 0)
+    go_on.touch()
+    with Hub(tmp_path / "hub", checks=[Check("slow", command=command)]) as hub:
+        assert ended(hub, "main") == [("slow", "completed", "success")]
 
 
 def test_a_check_takes_so_many_polls(hub: Hub) -> None:
