@@ -47,7 +47,8 @@ def orphans(launch: Launch) -> Sequence[Orphan]:
 def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | None, *, delivered: bool) -> Checkout:
     """Become the owner of an orphan; what its session has left running is stopped.
 
-    `delivered` says that it is known to have been delivered.     Raises DeferredError, with nothing done, when somebody else owns it or is at work in it; WorktreeError or OSError.
+    `delivered` says that it is known to have been delivered. Raises DeferredError, with nothing done, when somebody
+    else owns it or is at work in it; WorktreeError or OSError.
     """
     directory = RecordDirectory(launch.common, run_id)
     if not directory.own():

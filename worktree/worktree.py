@@ -118,9 +118,9 @@ class Worktree:
     ) -> Self:
         """Go on with an orphan, see `orphans`: to preserve it as a Failed run, or to finish its clean-up.
 
-        What its session has left running is stopped. One that is not known to have been `delivered` counts as failed for
-        whoever tidies the rescue store. Raises DeferredError, with nothing done, when somebody else owns
-        it or is at work in it; GitError when origin does not answer.
+        What its session has left running is stopped. One that is not known to have been `delivered` counts as failed,
+        so that the only copy of what it made is not tidied away before its time. Raises DeferredError, with nothing
+        done, when somebody else owns it or is at work in it; GitError when origin does not answer.
         """
         return cls(reclaim(launch, run_id, origin, fence, delivered=delivered), launch.directory)
 

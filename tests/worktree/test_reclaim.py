@@ -73,7 +73,8 @@ def test_a_marker_that_a_killed_recovery_has_pushed_is_not_made_again(world: Wor
 
 @pytest.mark.parametrize("delivered", [True, False])
 def test_a_reclaimed_run_counts_as_failed_unless_it_is_known_to_have_been_delivered(
-    world: World, delivered: bool
+    world: World,
+    delivered: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     wt = create(world)
     (wt.path / "secret.env").write_text("the agent's\n")
