@@ -14,6 +14,7 @@ from delivery.text import fenced, one_line, tail, visible
 from worktree import Preserved
 
 _NOTE_LIMIT = 60_000  # characters; GitHub takes 65,536, and redaction may lengthen a little what is short
+_LONGEST = 65_536  # characters, as GitHub counts
 _LOG_LINES = 60
 _MOST_LINES = 12  # of places, and of what went wrong besides
 _MEANING = {
@@ -86,6 +87,12 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         f"<sub>Run {outcome.run_id or 'without a worktree'} on {facts.host}, {facts.moment:%Y-%m-%dT%H:%M:%SZ}</sub>",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def as_note(text: str, branch: str) -> str:
+    """Return a text that anybody may have written as the note on that Issue branch: with its marker, and cut to fit."""
+    marker = note_marker(branch)
+    return (text if text.startswith(f"{marker}\n") else f"{marker}\n\n{text}")[:_LONGEST]
 
 
 def resolved_note(branch: str, pull_request_url: str, run_id: str, moment: datetime) -> str:

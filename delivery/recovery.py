@@ -67,7 +67,8 @@ def _finished(
         return _without_record(parts, unfinished, pull_requests)
     if not any(orphan.run_id == run_id for orphan in orphans(parts.launch)):
         raise DeferredError(f"somebody else may be at work on run {run_id}, or its record cannot be read")
-    with Worktree.reclaim(parts.launch, run_id, origin=parts.origin) as worktree:
+    reclaimed = Worktree.reclaim(parts.launch, run_id, origin=parts.origin, delivered=unfinished.delivered)
+    with reclaimed as worktree:
         session_log = save_output(run_id)
         ended: Goal | Failure | None = _reached(parts, unfinished, pull_requests)
         if ended is None and not unfinished.delivered:

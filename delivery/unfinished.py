@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from delivery.causes import Code, Stage
+from delivery.issue_url import IssueUrl
 
 # Where a Run was when it entered a step, for the Failure note.
 _STAGES = {
@@ -52,6 +53,35 @@ class Unfinished:
     cause: str | None
     code: Code | None
     stage: Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRun:
+    """A Run that ended with a Failure note. `run_id` is None when it failed before its worktree was there."""
+
+    url: IssueUrl
+    base: str
+    branch: str
+    run_id: str | None
+
+
+def read_failed(entries: Sequence[Mapping[str, object]]) -> FailedRun | None:
+    """Return the Run that a journal's entries are about, None unless it came to its Failure note.
+
+    Raises ValueError for entries that are no journal's.
+    """
+    try:
+        steps = {str(entry["step"]): entry for entry in entries}
+        if "claim" not in steps or "note" not in steps or not steps["note"]["cause"]:
+            return None
+        claim, begun = steps["claim"], steps.get("begun")
+        url = IssueUrl.parse(str(claim["issue"]))
+        run_id = str(begun["run"]) if begun else None
+        if url is None:
+            return None
+        return FailedRun(url=url, base=str(claim["base"]), branch=str(claim["branch"]), run_id=run_id)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"an entry lacks {error}") from error
 
 
 def read_unfinished(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:

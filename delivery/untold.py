@@ -2,6 +2,11 @@
 
 <logs>/<owner>/<name>/7-20261130T012231+0000-untold.json    private, beside the journal of the Run
 <logs>/<owner>/<name>/7-20261130T012231+0000-untold.md      a note that GitHub refused when it could be asked again
+
+An agent of the same user can write such a file, or put words into one, as it can into its own output. So a file has no
+say in where its note goes: the journal beside it says which issue and Issue branch the Failed run was about, and GitHub
+which open pull request there is from that branch. Who forges the journal as well reaches no further than an issue of
+the repository and that issue's own branches.
 """
 
 import fcntl
@@ -13,13 +18,16 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from delivery.branches import branch_number
 from delivery.errors import GitHubError, GitHubUnavailableError, is_for_later
 from delivery.github import PullRequest
 from delivery.issue_url import IssueUrl
-from delivery.note import newer_of, note_marker
+from delivery.note import as_note, newer_of, note_marker
 from delivery.outcome import Outcome, Pending
 from delivery.parts import Parts
 from delivery.pull_request import PullRequests
+from delivery.unfinished import FailedRun, read_failed
+from worktree import read_journal
 from worktree.reading import read_regular
 
 RECOVER = "nightkeep recover"
@@ -29,17 +37,11 @@ _LONGEST = 1 << 20  # bytes; GitHub takes 65,536 characters of a note
 class Untold(BaseModel):
     """The Failure note of a Run, and what is pending about its pull request.
 
-    `number` is the pull request's, None where none was found. `head` is the commit that the Run left it at, or the
-    Issue branch on origin; None where neither was seen.
+    `head` is the commit that the Run left that at, or the Issue branch on origin; None where neither was seen.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    issue_url: str
-    base: str
-    branch: str
-    run_id: str | None
-    number: int | None
     head: str | None
     pending: Pending | None
     note: str
@@ -49,7 +51,7 @@ class Untold(BaseModel):
 class Told:
     """What became of it: the note's URL; or why it is still untold; or, where GitHub refused it, the file it is in."""
 
-    untold: Untold
+    run: FailedRun
     url: str | None = None
     trouble: str | None = None
     refused: Path | None = None
@@ -83,11 +85,6 @@ def _place(parts: Parts) -> Path | None:
 def _untold(outcome: Outcome) -> Untold:
     pull_request = outcome.pull_request
     return Untold(
-        issue_url=outcome.issue_url,
-        base=outcome.base,
-        branch=outcome.branch,
-        run_id=outcome.run_id,
-        number=pull_request.number if pull_request else None,
         head=outcome.refs.get(f"refs/heads/{outcome.branch}") or (pull_request.head if pull_request else None),
         pending=outcome.pending,
         note=outcome.note.encode(errors="replace").decode(),
@@ -107,8 +104,8 @@ def tell(parts: Parts, directory: Path) -> list[Told]:
 def _tell_one(parts: Parts, file: Path) -> Told | None:
     try:
         with _taken(file) as untold:
-            return _told(parts, file, untold) if untold else None
-    except (OSError, ValueError) as error:
+            return _told(parts, file, _run_of(parts, file), untold) if untold else None
+    except (OSError, ValueError, RecursionError) as error:
         parts.report(f"{file} cannot be read, so nothing is told of it: {error}")
         return None
 
@@ -132,49 +129,63 @@ def _taken(file: Path) -> Iterator[Untold | None]:
         os.close(descriptor)
 
 
-def _told(parts: Parts, file: Path, untold: Untold) -> Told:
-    about = f"the Failure note of {untold.issue_url}"
+def _run_of(parts: Parts, file: Path) -> FailedRun:
+    """Return the Run that a file is about, as its journal names it. Raises OSError or ValueError where none does."""
+    journal = file.with_name(file.name.replace("-untold", "-journal", 1)).with_suffix(".jsonl")
+    run = read_failed(read_journal(journal))
+    if run is None:
+        raise ValueError(f"{journal} tells of no Failed run")
+    is_here = run.url.server.lower() == parts.url.server.lower() and _repository(run.url) == _repository(parts.url)
+    if not is_here or branch_number(run.url.number, run.branch) is None:
+        raise ValueError(f"{journal} is about {run.branch} for {run.url}, which is no Issue branch of this repository")
+    return run
+
+
+def _repository(url: IssueUrl) -> str:
+    return url.repository.lower()
+
+
+def _told(parts: Parts, file: Path, run: FailedRun, untold: Untold) -> Told:
+    about = f"the Failure note of {run.url}"
+    note = as_note(parts.redact(untold.note), run.branch)
     try:
-        url = _write_note(parts, untold)
+        found = _settle(parts, run, untold) if untold.pending else _newest(parts, run)
+        number = found.number if found and found.is_open else run.url.number
+        url = parts.github.comment(number, note_marker(run.branch), note, newer_of)
     except GitHubError as error:
         if is_for_later(error):
             trouble = f"{about} could not be written: {error}; it is kept in {file}; then: {RECOVER}"
             parts.report(trouble)
-            return Told(untold=untold, trouble=trouble)
+            return Told(run=run, trouble=trouble)
         refused = file.with_suffix(".md")
-        os.close(_write(refused, untold.note))
+        os.close(_write(refused, note))
         file.unlink()
         parts.report(f"{about} was refused: {error}; it is in {refused}, and is not tried again")
-        return Told(untold=untold, refused=refused)
+        return Told(run=run, refused=refused)
     file.unlink()
     parts.report(f"{about}, which could not be written when it failed, is at {url}")
-    return Told(untold=untold, url=url)
+    return Told(run=run, url=url)
 
 
-def _write_note(parts: Parts, untold: Untold) -> str:
-    url = IssueUrl.parse(untold.issue_url)
-    if url is None:
-        raise ValueError(f"{untold.issue_url!r} names no issue")
-    found = _settle(parts, untold, url.number) if untold.pending else None
-    number = found.number if found else untold.number or url.number
-    return parts.github.comment(number, note_marker(untold.branch), untold.note, newer_of)
+def _newest(parts: Parts, run: FailedRun) -> PullRequest | None:
+    return next(iter(parts.github.pull_requests(run.branch)), None)
 
 
-def _settle(parts: Parts, untold: Untold, number: int) -> PullRequest | None:
+def _settle(parts: Parts, run: FailedRun, untold: Untold) -> PullRequest | None:
     """Do what is pending about the pull request, unless somebody went on from there; return the latest one."""
     github = parts.github
-    latest = next(iter(github.pull_requests(untold.branch)), None)
+    latest = _newest(parts, run)
     if untold.head is None or (latest and (not latest.is_open or latest.head != untold.head)):
         return latest
     pull_requests = PullRequests(
-        github, github.issue(number), base=untold.base, branch=untold.branch, report=parts.report
+        github, github.issue(run.url.number), base=run.base, branch=run.branch, report=parts.report
     )
     try:
         marked = pull_requests.mark_failed(latest, may_open=untold.pending is Pending.OPEN)
     except GitHubError as error:
         if is_for_later(error):
             raise
-        parts.report(f"no pull request could be opened for {untold.branch}: {error}")
+        parts.report(f"no pull request could be opened for {run.branch}: {error}")
         return None
     for line in marked.trouble:
         parts.report(line)

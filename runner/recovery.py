@@ -93,9 +93,9 @@ class Recovery:
         named = (place for place in self.logs.glob("*/*") if self._is_repositorys(place))
         return [
             Recovered(
-                run_id=told.untold.run_id,
-                branch=told.untold.branch,
-                issue_url=told.untold.issue_url,
+                run_id=told.run.run_id,
+                branch=told.run.branch,
+                issue_url=str(told.run.url),
                 is_kept_here=told.refused is not None,
                 note=told.url,
                 trouble=told.trouble,

@@ -47,9 +47,9 @@ class Ledger:
     `bundles` are the commits in each bundle of the store. `places` is what else a person is told: (what, where) in the
     order it came about. `filters` are the names of those switched off, `reconfigured` the clone's settings that
     changed. `refs_seen` are the Launch repository's refs as they were when somebody looked last. `failed` says that the
-    run was preserved as a Failed run, `lacks_lfs` that origin lacks Git LFS objects of what was pushed. `checkpoint` is
-    the last one here, `checkpoint_sent` the last one that origin was seen to hold, and it may hold any of
-    `checkpoints_offered`.
+    run failed, or that nobody knows that it was delivered, `lacks_lfs` that origin lacks Git LFS objects of what was
+    pushed. `checkpoint` is the last one here, `checkpoint_sent` the last one that origin was seen to hold, and it may
+    hold any of `checkpoints_offered`.
     """
 
     held: set[str] = field(default_factory=set)

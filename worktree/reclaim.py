@@ -44,10 +44,11 @@ def orphans(launch: Launch) -> Sequence[Orphan]:
     return found
 
 
-def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | None) -> Checkout:
+def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | None, *, delivered: bool) -> Checkout:
     """Become the owner of an orphan; what its session has left running is stopped.
 
-    Raises DeferredError, with nothing done, when somebody else owns it or is at work in it; WorktreeError or OSError.
+    `delivered` says that it is known to have been delivered. Raises DeferredError, with nothing done, when somebody
+    else owns it or is at work in it; WorktreeError or OSError.
     """
     directory = RecordDirectory(launch.common, run_id)
     if not directory.own():
@@ -57,6 +58,7 @@ def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | N
         _require_quiet(record)
         launch = launch.of_run(run_id)
         checkout = _reopen(launch, directory, record, before, made, origin, fence)
+        checkout.ledger.failed = not delivered
         if _is_gone(checkout, made):
             what = f"{record.path} is gone: somebody removed it, and with it what was in no commit and in no stash"
             checkout.ledger.places.append(("lost with its directory", what))
@@ -175,7 +177,7 @@ def _checkout(
         configuration=before.filters,
         included=Included(made.included if made else (), ()),
         fence=fence,
-        ledger=Ledger(),
+        ledger=Ledger(failed=True),
         has_tree=there,
         has_admin=admin is not None,
     )

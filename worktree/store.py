@@ -34,7 +34,7 @@ class Row:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What one run left in the store. `moment` is when, RFC 3339 in UTC, and `head` HEAD's commit then; `failed` says
-    that it was a Failed run.
+    that it failed, or that nobody knows that it was delivered.
     """
 
     run_id: str

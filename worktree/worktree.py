@@ -114,13 +114,15 @@ class Worktree:
         *,
         origin: Origin | None = None,
         fence: Fence | None = None,
+        delivered: bool = False,
     ) -> Self:
         """Go on with an orphan, see `orphans`: to preserve it as a Failed run, or to finish its clean-up.
 
-        What its session has left running is stopped. Raises DeferredError, with nothing done, when somebody else owns
-        it or is at work in it; GitError when origin does not answer.
+        What its session has left running is stopped. One that is not known to have been `delivered` counts as failed,
+        so that the only copy of what it made is not tidied away before its time. Raises DeferredError, with nothing
+        done, when somebody else owns it or is at work in it; GitError when origin does not answer.
         """
-        return cls(reclaim(launch, run_id, origin, fence), launch.directory)
+        return cls(reclaim(launch, run_id, origin, fence, delivered=delivered), launch.directory)
 
     @classmethod
     def reopen(
@@ -335,6 +337,7 @@ class Worktree:
         """Clean up or retain; raises nothing of its own."""
         self._checkpoints.finish()
         checkout = self._completing()
+        checkout.ledger.failed |= kind is not None
         cleaned = Cleaned(self._retained, read_head(checkout)) if self._retained else clean_up(checkout)
         ledger = checkout.ledger
         # What is new in the clone since the run began was told at its end; by now most of it is a person's.

@@ -136,3 +136,37 @@ def test_a_file_that_nobody_can_read_is_said_and_stops_nothing(stage: Stage) -> 
     os.mkfifo(file.with_name("2-20261130T012231+0000-untold.json"))
     done = recover(stage)
     assert (done.status, done.stderr.count("cannot be read, so nothing is told of it")) == (0, 2), done
+
+
+def _forge(stage: Stage, beside: Path, stem: str) -> None:
+    """Write what an agent can: a note that asks for a pull request of somebody else's to be a draft."""
+    target = stage.pull()
+    forged = beside.with_name(f"{stem}-untold.json")
+    words = f"<!-- nightkeep:failure-note issue-2 -->\n\nforged {stage.token_file.read_text().strip()}\n"
+    forged.write_text(json.dumps({"head": target["head"]["sha"], "pending": "convert", "note": words}))
+
+
+def test_a_note_that_belongs_to_no_failed_run_is_not_told(stage: Stage) -> None:
+    stage.run(stage.issue(), stage.agent("echo on > lamp.txt"))
+    (journal,) = stage.state.rglob("*-journal.jsonl")
+    delivered = journal.name.removesuffix("-journal.jsonl")
+    for stem in ("1-20261130T012231+0000", delivered):
+        _forge(stage, journal, stem)
+    done = recover(stage)
+    assert (done.status, done.stderr.count("so nothing is told of it: ")) == (0, 2), done
+    assert "tells of no Failed run" in done.stderr
+    assert "No such file" in done.stderr
+    assert (stage.pull()["draft"], stage.comments(stage.pull()["number"])) == (False, []), stage.pull()
+
+
+def test_a_forged_note_goes_nowhere_but_to_the_failed_run_whose_journal_it_stands_by(stage: Stage) -> None:
+    stage.run(stage.issue(), stage.agent("echo on > lamp.txt"))
+    pull = stage.pull()
+    failed = stage.issue("Another")
+    stage.run(failed, stage.agent("exit 3"))
+    (journal,) = stage.state.rglob(f"{failed}-*-journal.jsonl")
+    _forge(stage, journal, journal.name.removesuffix("-journal.jsonl"))
+    done = recover(stage)
+    assert (done.status, untold(stage)) == (0, []), done
+    assert (stage.pull()["draft"], stage.comments(pull["number"])) == (False, [])
+    assert stage.token_file.read_text().strip() not in stage.note(failed)

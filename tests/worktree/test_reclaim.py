@@ -1,8 +1,14 @@
 """Going on with a run whose runner is gone touches nothing that is somebody else's by now."""
 
-from tests.worktree.runs import create, gone, origin_has, origin_refs, records
+from contextlib import suppress
+
+import pytest
+
+from tests.worktree.left import leave_unfinished, refused, released
+from tests.worktree.runs import create, gone, origin_has, origin_refs, records, store_of
 from tests.world import World, commit, git
 from worktree import Interruption, Launch, Worktree
+from worktree.store import read_manifest
 
 
 def test_a_branch_that_is_a_persons_by_now_is_neither_pushed_nor_deleted(world: World) -> None:
@@ -63,3 +69,30 @@ def test_a_marker_that_a_killed_recovery_has_pushed_is_not_made_again(world: Wor
         again.preserve_failed_run("main", "killed")
     assert gone(again, world), again.ending
     assert git(world.origin, "log", "--format=%s", "main..issue-7") == "nightkeep: failed run (killed)"
+
+
+@pytest.mark.parametrize("delivered", [True, False])
+def test_a_reclaimed_run_counts_as_failed_unless_it_is_known_to_have_been_delivered(
+    world: World,
+    delivered: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    wt = create(world)
+    (wt.path / "secret.env").write_text("the agent's\n")
+    wt._checkout.directory.release()
+    launch = Launch.open(world.launch, interruption=Interruption())
+    with Worktree.reclaim(launch, wt.run_id, delivered=delivered):
+        pass
+    assert read_manifest(store_of(world, wt)).failed is not delivered
+
+
+def test_a_retained_run_that_is_released_counts_as_failed(world: World) -> None:
+    wt = refused(world, leave_unfinished)
+    assert not released(world, wt).kept
+    assert read_manifest(store_of(world, wt)).failed
+
+
+def test_a_run_that_an_error_ends_counts_as_failed(world: World) -> None:
+    with suppress(RuntimeError), create(world) as wt:
+        (wt.path / "secret.env").write_text("the agent's\n")
+        raise RuntimeError
+    assert read_manifest(store_of(world, wt)).failed
