@@ -47,7 +47,7 @@ def list_files(git: Git, top: Path) -> Listing:
 def _group(tag: str) -> str:
     if tag == "?":
         return "untracked"
-    # A small letter is assume-unchanged, an S skip-worktree; an M has sides of a conflict, one of which its file may be.
+    # A small letter is assume-unchanged, an S skip-worktree. An M has the sides of a conflict; its file may be one.
     return "hidden" if tag.islower() or tag == "S" else "changed"
 
 
