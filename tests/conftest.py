@@ -1,13 +1,16 @@
 """Every test runs in a world of its own, sealed off from the machine's user and from the network."""
 
 import os
+import random
 import signal
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests import proof
 from tests.world import World, make_world
 
 pytest_plugins = ["tests.contract.plugin"]
@@ -46,3 +49,32 @@ def seal(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 def world(tmp_path: Path) -> World:
     """A bare origin and a clone of it, on `main` with two files."""
     return make_world(tmp_path)
+
+
+# The whole suite plays a part, the same each time, of what starts whole Runs or much of git: so many cases of each
+# parametrised test, by directory, and this share of the scenarios. A full proof, or one file, plays all.
+_CASES = {"scenarios": 2, "worktree": 4}
+_SHARE = 0.4
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Draw what is played; some tests draw by themselves."""
+    if proof.full() or config.getoption("keyword") or any(".py" in argument for argument in config.args):
+        return
+    tests: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        tests[item.nodeid.partition("[")[0]].append(item)
+    played = {item for name, cases in tests.items() for item in _drawn(name, cases)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in played])
+    items[:] = [item for item in items if item in played]
+
+
+def _drawn(name: str, cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Return which cases of a test are played."""
+    most = next((most for directory, most in _CASES.items() if directory in cases[0].path.parts), None)
+    if most is None or cases[0].get_closest_marker("drawn"):
+        return cases
+    chance = random.Random(f"{proof.seed()} {name}")
+    if "scenarios" in cases[0].path.parts and chance.random() > _SHARE:
+        return []
+    return chance.sample(cases, min(most, len(cases)))

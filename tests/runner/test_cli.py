@@ -36,7 +36,7 @@ def test_the_help(tmp_path: Path, arguments: tuple[str, ...], said: tuple[str, .
 def test_the_commands_stand_in_the_order_of_their_use(tmp_path: Path) -> None:
     lines = nightkeep("--help", cwd=tmp_path, environment={"COLUMNS": "200"}).stdout.splitlines()
     names = [line.split()[1] for line in lines if line.startswith("│ ") and line[2:3].isalpha()]
-    assert names == ["run", "prompt", "doctor", "config", "logs", "recover", "rescue", "gc", "hub", "demo"]
+    assert names == ["run", "prompt", "doctor", "config", "logs", "recover", "worktrees", "rescue", "gc", "hub", "demo"]
 
 
 @pytest.mark.parametrize(

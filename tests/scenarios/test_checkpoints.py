@@ -126,7 +126,7 @@ while time.monotonic() < end and not pathlib.Path("stop").exists():
     found = stage.root / "found"
     agent = stage.agent(
         f"python3 -B {spy} {found} & {LEFT}{until_on_origin(stage)}"
-        f"rm ready.txt sure.txt; echo again > again.txt; sleep 1; {until_on_origin(stage)} touch stop; wait; rm stop"
+        "rm ready.txt sure.txt; echo again > again.txt; sleep 2; touch stop; wait; rm stop"
     )
     result = stage.run(stage.issue(), agent, **ALWAYS)
     assert result.status == 0, str(result)

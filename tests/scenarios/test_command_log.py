@@ -107,7 +107,7 @@ def steps(stage: Stage) -> list[str]:
 
 def test_the_journal_has_each_step_of_a_delivery(stage: Stage) -> None:
     stage.run(stage.issue(), stage.agent(DELIVERS))
-    asked = ["session", "settle", "push", "ready", "clean-up"]
+    asked = ["session", "settle", "push", "ready", "watch", "clean-up"]
     assert steps(stage) == ["claim", "worktree", "begun", *asked, "note", "end"]
     assert "journal" in stage.command("logs").stdout
 

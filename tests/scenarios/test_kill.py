@@ -28,6 +28,8 @@ from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.stage import NAME, WRITER, Stage
 from tests.world import World, git
 
+pytestmark = pytest.mark.drawn
+
 _T = TypeVar("_T")
 
 

@@ -11,6 +11,8 @@ from tests.proof import full, seed
 from tests.scenarios.repairing import COMMITS, QUICKLY, pushes
 from tests.scenarios.stage import NAME, Stage
 
+pytestmark = pytest.mark.drawn
+
 _SCHEDULES = range(seed(), seed() + (20 if full() else 2))
 _LOOKS = 6  # of the checks, with something of their own; later ones pass
 _LIMIT = 2

@@ -18,6 +18,8 @@ from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.stage import NAME, WRITER, Stage
 from tests.world import World, git, make_world
 
+pytestmark = pytest.mark.drawn
+
 _SIZE = "128m"  # a Run does not begin with less than 100 MB
 _STEPS = [(ending, number) for ending in ("delivered", "failed") for number in range(1, 33)]
 

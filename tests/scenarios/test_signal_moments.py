@@ -12,6 +12,8 @@ from tests.proof import full, seed
 from tests.scenarios.stage import Result, Stage
 from tests.scenarios.test_signals import running, wait_for
 
+pytestmark = pytest.mark.drawn
+
 _MOMENTS = 100 if full() else 2
 # What a Run says at the beginning of each part of it; "" is its very start.
 _PARTS = ("", "working in", "starting the agent", "starting the agent", "pushing", "bringing what was made", "turning")

@@ -15,6 +15,8 @@ from tests.worktree.holdings import HOLDINGS
 from tests.worktree.permissions import bound_by_permissions
 from tests.worktree.scene import copy_ground, play
 
+pytestmark = pytest.mark.drawn
+
 _SEED = proof.seed()
 
 

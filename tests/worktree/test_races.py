@@ -13,6 +13,8 @@ from tests.worktree.contender import recover
 from tests.worktree.runs import records
 from tests.world import World, git
 
+pytestmark = pytest.mark.drawn
+
 _PROCESSES = 8
 _SEEDS = range(proof.seed(), proof.seed() + (25 if proof.full() else 1))
 _TIMES = 8 if proof.full() else 2  # deeds of each

@@ -38,6 +38,8 @@ _RELEASE = """
 import sys
 from pathlib import Path
 from worktree import Interruption, Launch, Worktree
+
+pytestmark = pytest.mark.drawn
 with Worktree.reopen(Launch.open(Path(sys.argv[1]), interruption=Interruption()), sys.argv[2]):
     pass
 """
