@@ -130,9 +130,10 @@ echo '*.txt filter=own' > .gitattributes; echo made > made.txt; {ending}"""
     assert "late" in attacker.spies()
     # It may have taken the answer of the very git command that started it: then nothing is believed.
     assert result.status in {0, 1, 3}, str(result)
-    # The filter gave git nothing, so git does not have what is in the file.
+    # The filter gave git nothing, so git does not have what is in the file; or it failed, and git took the file itself.
     kept = [*attacker.stage.worktrees(), *(attacker.stage.clone / ".git" / "nightkeep" / "rescue").glob("*/tree")]
-    assert [(place / "made.txt").read_text() for place in kept] == ["made\n"]
+    there = git(attacker.stage.world.origin, "show", "issue-1:made.txt", check=False)
+    assert [(place / "made.txt").read_text() for place in kept] == ["made\n"] or (not kept and there == "made")
 
 
 def test_nested_repository_that_runs_something(attacker: Evil) -> None:

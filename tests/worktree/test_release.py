@@ -27,6 +27,8 @@ from worktree import DeferredError, GitError, sweep_records, sweep_temporary
 from worktree.inventory import list_worktrees
 from worktree.record import RecordDirectory
 
+pytestmark = pytest.mark.drawn
+
 # Before its n-th git command whoever releases is killed.
 _SHIM = """\
 #!/bin/sh
@@ -38,8 +40,6 @@ _RELEASE = """
 import sys
 from pathlib import Path
 from worktree import Interruption, Launch, Worktree
-
-pytestmark = pytest.mark.drawn
 with Worktree.reopen(Launch.open(Path(sys.argv[1]), interruption=Interruption()), sys.argv[2]):
     pass
 """
