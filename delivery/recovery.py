@@ -48,7 +48,7 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
 
 def _with_taken_over(parts: Parts, unfinished: Unfinished, outcome: Outcome) -> Outcome:
     """Name what the Run went on from: it may have been killed before any of that was in its worktree."""
-    if unfinished.took_over is None:
+    if unfinished.took_over is None or any(what == WENT_ON_FROM for what, _ in outcome.places):
         return outcome
     ref = f"refs/nightkeep/rescue/{unfinished.took_over}/checkpoint"
     there = parts.launch.remote(parts.origin).read(ref)

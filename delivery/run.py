@@ -30,7 +30,7 @@ from worktree import (
     WorktreeError,
     host_name,
 )
-from worktree.stored import branch_of, read_rescued
+from worktree.stored import runs_that_left
 
 _MOST_NAMED = 5
 
@@ -154,9 +154,8 @@ class Run(Parts):
 
     def _report_left(self, branch: str) -> None:
         """Say which earlier runs on the branch have left commits here that it does not have."""
-        for one in read_rescued(self.launch):
-            if (one.local or one.bundles) and branch_of(self.launch.git, one) == branch:
-                self.report(f"commits of an earlier run are not in it; see: nightkeep rescue show {one.run_id}")
+        for run_id in runs_that_left(self.launch, branch):
+            self.report(f"commits of an earlier run are not in it; see: nightkeep rescue show {run_id}")
 
     def _without_worktree(self, plan: Plan, error: Exception) -> Outcome:
         result, cause = judge(error, self.interruption)

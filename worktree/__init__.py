@@ -18,9 +18,10 @@ from worktree.git import Limits
 from worktree.interruption import Interruption
 from worktree.journal import Journal, read_journal
 from worktree.launch import Launch, name_in_the_way
+from worktree.machine import host_name
 from worktree.merging import Upstream
 from worktree.reclaim import Orphan, orphans, read_held
-from worktree.record import Owner, Retained, alone, has_record, host_name, retained_by, runs_at_work, sweep_records
+from worktree.record import Owner, Retained, alone, has_record, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
 from worktree.remote import ABSENT, Fence, Origin, RefUpdate
 from worktree.store import rescued_by

@@ -12,19 +12,9 @@ from worktree.cleanup import clean_up
 from worktree.errors import AcquisitionError, BranchTakenError, GitError, LaunchError, WorktreeError
 from worktree.inclusion import Included, include
 from worktree.launch import Launch, registered_paths
+from worktree.machine import boot_id, host_name, pid_namespace, pid_started
 from worktree.reading import read_regular, read_words
-from worktree.record import (
-    Before,
-    Made,
-    RecordDirectory,
-    RunRecord,
-    boot_id,
-    host_name,
-    new_run_id,
-    pid_namespace,
-    pid_started,
-    read_records,
-)
+from worktree.record import Before, Made, RecordDirectory, RunRecord, new_run_id, read_records
 from worktree.remote import Fence, Origin, Remote
 
 

@@ -14,8 +14,8 @@ from typing import Protocol
 from worktree.checkout import Checkout
 from worktree.errors import GitError, Interrupted, WorktreeError
 from worktree.files import Screen, everything_up_to, list_files
+from worktree.machine import host_name
 from worktree.made import loose_ends
-from worktree.record import host_name
 from worktree.remote import ABSENT, RefUpdate
 from worktree.screening import explained, screen_commits
 from worktree.snapshot import take_snapshot
@@ -25,21 +25,24 @@ from worktree.transfer import Parcel, Sending
 CHECKPOINTS = "refs/nightkeep/checkpoints/"
 _ATTEMPTS = 2
 _STAYS = "the checkpoint stays on this machine"
-_LONGEST_QUIET = (
-    300.0  # seconds after which there is another one of the same, so that whoever looks sees a run that lives
-)
 _QUICK = (("core.looseCompression", "0"),)  # disk for time
-_MOST_KEPT = 500_000_000  # bytes of changed files; each checkpoint would take as much of the disk
-_MOST_SENT = 100_000_000  # bytes of what origin lacks
 _LAST_WAIT = 5.0  # seconds that sending may still take once the run has ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointRule:
-    """How many seconds lie between two checkpoints, and whether origin gets them as well."""
+    """How many seconds lie between two checkpoints, and whether origin gets them as well.
+
+    Of more than `most_kept` bytes of changed files none is made, each would take as much of the disk; what origin lacks
+    of one may have `most_sent` bytes. After `quiet` seconds origin gets another one of the same, so that whoever looks
+    sees a run that lives.
+    """
 
     every: float = 300
     to_origin: bool = True
+    most_kept: int = 500_000_000
+    most_sent: int = 100_000_000
+    quiet: float = 450
 
 
 class Watch(Protocol):
@@ -133,11 +136,12 @@ class Checkpoints:
         for _ in range(_ATTEMPTS):
             status = read_status(checkout.git, "--untracked-files=all")
             seen = self._look(checkout, status)
-            if seen == self._seen and time.monotonic() - self._kept_at < _LONGEST_QUIET:
+            if seen == self._seen and not self._is_quiet():
                 break
             size = sum(signature[_SIZE] for signature in seen.files.values() if signature)
-            if size > _MOST_KEPT:
-                raise WorktreeError(f"{size // 10**6} MB of files have changed, more than {_MOST_KEPT // 10**6}")
+            most = self._rule.most_kept
+            if size > most:
+                raise WorktreeError(f"{size // 10**6} MB of files have changed, more than {most // 10**6}")
             if status.head != checkout.record.pinned or status.rows or self._hidden:
                 self._keep(checkout, state_of(status, checkout.admin), screen)
             self._seen = seen
@@ -161,10 +165,15 @@ class Checkpoints:
             trailers=trailers_of(checkout, why_unsettled(state, checkout.record.branch)),
         )
         what = (state, snapshot.tree, snapshot.index_tree, tuple(ends))
-        if what == self._last and time.monotonic() - self._kept_at < _LONGEST_QUIET:
+        if what == self._last and not self._is_quiet():
             return
         move_checkpoint(checkout, snapshot.commit)
         self._last, self._kept_at = what, time.monotonic()
+
+    def _is_quiet(self) -> bool:
+        """Whether origin has a checkpoint so old that the run could be taken for dead."""
+        is_there = self._checkout.ledger.checkpoint_sent is not None
+        return is_there and time.monotonic() - self._kept_at >= self._rule.quiet
 
     def _look(self, checkout: Checkout, status: Status) -> _Look:
         """Return what is as before only while nothing has changed."""
@@ -208,8 +217,9 @@ class Checkpoints:
     def _why_not(self, checkout: Checkout, commit: str, known: set[str]) -> str | None:
         beyond = [f"^{oid}" for oid in sorted(known)]
         size = int(checkout.shared.run("rev-list", "--objects", "--disk-usage", commit, *beyond).text)
-        if size > _MOST_SENT:
-            return f"{size // 10**6} MB of it are not on origin, more than {_MOST_SENT // 10**6}"
+        most = self._rule.most_sent
+        if size > most:
+            return f"{size // 10**6} MB of it are not on origin, more than {most // 10**6}"
         limit = checkout.shared.limits.screen
         found = screen_commits(checkout.shared, [commit], known, checkout.record.pinned, limit=limit)
         if found:
@@ -223,9 +233,9 @@ class Checkpoints:
             return
         sending, self._sending = self._sending, None
         ledger = self._checkout.ledger
-        there = (sending.found or {}).get(self._ref)
-        if there in ledger.checkpoints_offered:
-            ledger.checkpoint_sent = there  # an earlier one perhaps, whose answer was lost
+        if sending.found is not None:
+            there = sending.found.get(self._ref)  # an earlier one perhaps, whose answer was lost
+            ledger.checkpoint_sent = there if there in ledger.checkpoints_offered else None
         if sending.trouble:
             self._tell(_STAYS, sending.trouble)
         else:
@@ -275,5 +285,5 @@ def drop_checkpoints(checkout: Checkout) -> None:
     except GitError as error:
         ledger.places.append(("checkpoint that nobody needs", f"{ref}: {error}"))
     else:
+        # What is still being sent may yet arrive, so those that were offered stay noted.
         ledger.checkpoint = ledger.checkpoint_sent = None
-        ledger.checkpoints_offered.clear()

@@ -1,9 +1,17 @@
-"""How a worktree ended."""
+"""How a worktree ends."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+
+from worktree.checkout import Checkout, Ledger
+from worktree.cleanup import EMPTY, Cleaned
+from worktree.errors import WorktreeError
+from worktree.record import Retained, aside_of
+from worktree.rescue import made_elsewhere
 
 
 class Preserved(StrEnum):
@@ -41,3 +49,67 @@ class Ending:
             return f"keeping the worktree {self.path} and its local branch {self.branch}, HEAD at {head}: {self.why}"
         gone = f"cleaned up the worktree {self.path} and its local branch {self.branch}"
         return f"{gone}; what only they held is in {self.rescued}" if self.rescued else gone
+
+
+def end(checkout: Checkout, cleaned: Cleaned) -> Ending:
+    """Say in the record of a worktree that is retained why it is, let go of it, and return how it ended."""
+    ledger = checkout.ledger
+    # What is new in the clone since the run began was told at its end; by now most of it is a person's.
+    elsewhere = [] if checkout.released else _made_elsewhere(checkout)
+    places = [*ledger.places, *checkout.local_places(), *elsewhere]
+    if ledger.reconfigured:
+        keys = ", ".join(ledger.reconfigured)
+        places.append(("configuration changed", f"{keys}; see git config --list --show-origin"))
+    if cleaned.retained is not None:
+        places.append(("worktree", str(_place(checkout))))
+        _put_down(checkout, cleaned.retained, places)
+    checkout.directory.release()
+    return Ending(
+        kept=cleaned.retained is not None,
+        why=cleaned.retained or _why_gone(cleaned, checkout),
+        path=checkout.path,
+        branch=checkout.record.branch,
+        head=cleaned.head,
+        places=tuple(places),
+        refs=dict(ledger.refs),
+        preserved=_preserved(cleaned, ledger, elsewhere),
+        rescued=cleaned.store,
+    )
+
+
+def _put_down(checkout: Checkout, why: str, places: list[tuple[str, str]]) -> None:
+    """Say in the record that the run has ended and why its worktree is there, for whoever comes by later.
+
+    Where that is said already it stays, whatever keeps a person from releasing it.
+    """
+    moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    with suppress(OSError, ValueError):  # then it is looked at once more
+        said = checkout.directory.retained() or Retained(why=why, moment=moment, places=tuple(places))
+        checkout.directory.retain(said)
+
+
+def _place(checkout: Checkout) -> Path:
+    """Return where the worktree's directory is: where it was made, unless it could not be put back there."""
+    aside = aside_of(checkout.path)
+    return aside if aside.is_dir() and not checkout.is_in_place() else checkout.path
+
+
+def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
+    try:
+        found = made_elsewhere(checkout)
+    except (WorktreeError, OSError):
+        return []
+    return [("made during the run", f"{ref} at {oid} in {checkout.remote.common}") for ref, oid in found]
+
+
+def _why_gone(cleaned: Cleaned, checkout: Checkout) -> str:
+    if cleaned.rows or checkout.ledger.local:
+        return "everything in it is on origin or kept on this machine"
+    return "everything in it is on origin"
+
+
+def _preserved(cleaned: Cleaned, ledger: Ledger, elsewhere: list[tuple[str, str]]) -> Preserved:
+    here = cleaned.retained is not None or ledger.local or elsewhere or ledger.lacks_lfs
+    if here or any(row.why != EMPTY for row in cleaned.rows):
+        return Preserved.MACHINE
+    return Preserved.ORIGIN if ledger.refs else Preserved.NOTHING_MADE

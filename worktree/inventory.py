@@ -10,6 +10,7 @@ from pathlib import Path
 from worktree.copying import opened_directory
 from worktree.descent import measure
 from worktree.launch import checkout_noted_in
+from worktree.machine import host_name
 from worktree.reading import read_words
 from worktree.record import (
     Owner,
@@ -17,7 +18,6 @@ from worktree.record import (
     Retained,
     RunRecord,
     aside_of,
-    host_name,
     owner_of,
     place_of,
     read_records,

@@ -9,8 +9,8 @@ from worktree.errors import GitError, WorktreeError
 from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.ladder import Rung, choose_rung, climb
+from worktree.machine import host_name
 from worktree.processes import at_work_in
-from worktree.record import host_name
 from worktree.remote import RefUpdate
 from worktree.rescue import drop_needless, keep, keep_made, keep_snapshot, name_left, publish
 from worktree.snapshot import Snapshot, commit_tree

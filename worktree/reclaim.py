@@ -11,9 +11,10 @@ from worktree.errors import DeferredError, WorktreeError
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.launch import Launch, checkout_noted_in
+from worktree.machine import boot_id, host_name
 from worktree.processes import RUN_MARKER, at_work_in, stop_carrying
 from worktree.reading import read_words
-from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, boot_id, host_name, read_records
+from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, read_records
 from worktree.remote import Fence, Origin, Remote
 from worktree.snapshot import read_snapshot
 

@@ -17,17 +17,16 @@ import json
 import os
 import secrets
 import shutil
-import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-import psutil
 from pydantic import BaseModel, ConfigDict
 
 from worktree.durable import PARTIAL, make_directory, sync_directory, write_whole
+from worktree.machine import boot_id, host_name
 from worktree.reading import read_regular, read_words
 
 _LONGEST = 1 << 26  # bytes
@@ -389,29 +388,3 @@ def _records(common: Path) -> Iterator[tuple[Path, RunRecord | str]]:
 def new_run_id() -> str:
     """Return a name for a run that sorts by time and fits in a ref."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-
-
-def host_name() -> str:
-    """Return this machine's name, or "unknown"."""
-    return socket.gethostname() or "unknown"
-
-
-def boot_id() -> str:
-    """Return what tells one start of this machine from another, "" where the system does not say."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def pid_namespace() -> str:
-    """Return the name of the namespace that process ids count in here, "" where the system does not say."""
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""
-
-
-def pid_started() -> float:
-    """Return when this process started, in seconds of the epoch."""
-    return psutil.Process().create_time()

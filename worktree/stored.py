@@ -85,6 +85,28 @@ def read_rescued(launch: Launch, on_origin: Mapping[str, str] = _NONE) -> list[R
     return [_read(run, stores.get(run), local.get(run, {}), there.get(run, {}), recorded.get(run)) for run in runs]
 
 
+def runs_that_left(launch: Launch, branch: str) -> list[str]:
+    """Return the runs on `branch` of which commits are here, in a rescue ref or a bundle; looks at no stored file."""
+    local = _by_run(launch.refs)
+    stores = {run: Store(launch.common, run) for run in _in_store(launch.common)}
+    recorded = {record.run_id: record.branch for record in read_records(launch.common)}
+    left = sorted({*local, *(run for run, store in stores.items() if store.bundles())})
+    found = (
+        Rescued(
+            run_id=run,
+            store=stores.get(run),
+            manifest=_manifest(stores[run].path) if run in stores else None,
+            entries={},
+            size=0,
+            local=local.get(run, {}),
+            on_origin={},
+            recorded=recorded.get(run),
+        )
+        for run in left
+    )
+    return [one.run_id for one in found if branch_of(launch.git, one) == branch]
+
+
 def rescue_refs(remote: Remote) -> dict[str, str]:
     """Return the rescue refs that origin holds now, and the checkpoints, each with its object id. Raises GitError."""
     return remote.read(f"{_REFS}*", f"{CHECKPOINTS}*")

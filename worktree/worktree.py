@@ -2,18 +2,16 @@
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from worktree.acquisition import acquire_existing, acquire_new
-from worktree.checkout import Checkout, Ledger
+from worktree.checkout import Checkout
 from worktree.checkpoint import CheckpointRule, Checkpoints, Watch, drop_checkpoints
-from worktree.cleanup import EMPTY, Cleaned, clean_up, read_head
-from worktree.ending import Ending, Preserved
+from worktree.cleanup import Cleaned, clean_up, read_head
+from worktree.ending import Ending, end
 from worktree.errors import PreservationError, UnsettledError, WorktreeError
 from worktree.files import Listing, list_files, stage_all
 from worktree.git import IDENTITY
@@ -32,9 +30,8 @@ from worktree.merging import (
 )
 from worktree.preservation import preserve
 from worktree.reclaim import reclaim, reopen
-from worktree.record import Retained, aside_of
 from worktree.remote import Fence, Origin
-from worktree.rescue import keep_snapshot, made_elsewhere, publish
+from worktree.rescue import keep_snapshot, publish
 from worktree.state import read_state, why_unsettled
 from worktree.takeover import Checkpoint, take_over
 
@@ -221,6 +218,7 @@ class Worktree:
         self._settled = self._checkout.push_branch("Issue branch")
         for ref in tuple(self._checkout.ledger.local):
             publish(self._checkout, ref)
+        self._checkpoints.finish()
         drop_checkpoints(self._checkout)
         return self._settled
 
@@ -339,63 +337,4 @@ class Worktree:
         checkout = self._completing()
         checkout.ledger.failed |= kind is not None
         cleaned = Cleaned(self._retained, read_head(checkout)) if self._retained else clean_up(checkout)
-        ledger = checkout.ledger
-        # What is new in the clone since the run began was told at its end; by now most of it is a person's.
-        elsewhere = [] if checkout.released else _made_elsewhere(checkout)
-        places = [*ledger.places, *checkout.local_places(), *elsewhere]
-        if ledger.reconfigured:
-            keys = ", ".join(ledger.reconfigured)
-            places.append(("configuration changed", f"{keys}; see git config --list --show-origin"))
-        if cleaned.retained is not None:
-            places.append(("worktree", str(_place(checkout))))
-            _put_down(checkout, cleaned.retained, places)
-        checkout.directory.release()
-        self._ending = Ending(
-            kept=cleaned.retained is not None,
-            why=cleaned.retained or _why_gone(cleaned, checkout),
-            path=self.path,
-            branch=self.branch,
-            head=cleaned.head,
-            places=tuple(places),
-            refs=dict(ledger.refs),
-            preserved=_preserved(cleaned, ledger, elsewhere),
-            rescued=cleaned.store,
-        )
-
-
-def _put_down(checkout: Checkout, why: str, places: list[tuple[str, str]]) -> None:
-    """Say in the record that the run has ended and why its worktree is there, for whoever comes by later.
-
-    Where that is said already it stays, whatever keeps a person from releasing it.
-    """
-    moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    with suppress(OSError, ValueError):  # then it is looked at once more
-        said = checkout.directory.retained() or Retained(why=why, moment=moment, places=tuple(places))
-        checkout.directory.retain(said)
-
-
-def _place(checkout: Checkout) -> Path:
-    """Return where the worktree's directory is: where it was made, unless it could not be put back there."""
-    aside = aside_of(checkout.path)
-    return aside if aside.is_dir() and not checkout.is_in_place() else checkout.path
-
-
-def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
-    try:
-        found = made_elsewhere(checkout)
-    except (WorktreeError, OSError):
-        return []
-    return [("made during the run", f"{ref} at {oid} in {checkout.remote.common}") for ref, oid in found]
-
-
-def _why_gone(cleaned: Cleaned, checkout: Checkout) -> str:
-    if cleaned.rows or checkout.ledger.local:
-        return "everything in it is on origin or kept on this machine"
-    return "everything in it is on origin"
-
-
-def _preserved(cleaned: Cleaned, ledger: Ledger, elsewhere: list[tuple[str, str]]) -> Preserved:
-    here = cleaned.retained is not None or ledger.local or elsewhere or ledger.lacks_lfs
-    if here or any(row.why != EMPTY for row in cleaned.rows):
-        return Preserved.MACHINE
-    return Preserved.ORIGIN if ledger.refs else Preserved.NOTHING_MADE
+        self._ending = end(checkout, cleaned)

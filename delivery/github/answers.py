@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from github.Issue import Issue as _Issue
-
 from delivery.errors import GitHubError
+from delivery.github.pygithub import Issue as _Issue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,6 @@
 from collections.abc import Callable
 from urllib.parse import quote
 
-from github import GithubException
-from github.IssueComment import IssueComment as _IssueComment
-
 from delivery.errors import GitHubError
 from delivery.github.answers import (
     Issue,
@@ -18,6 +15,8 @@ from delivery.github.answers import (
 )
 from delivery.github.checks import Checks
 from delivery.github.merges import Merges
+from delivery.github.pygithub import GithubException
+from delivery.github.pygithub import IssueComment as _IssueComment
 from delivery.github.transport import Transport
 from worktree import Interruption
 

@@ -7,7 +7,6 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 import requests
-from github import GithubException, RateLimitExceededException
 
 from delivery.errors import (
     DraftsUnsupportedError,
@@ -16,6 +15,7 @@ from delivery.errors import (
     GitHubNotFoundError,
     GitHubUnavailableError,
 )
+from delivery.github.pygithub import GithubException, RateLimitExceededException
 
 LONGEST_WAIT = 60.0
 """Seconds; a server that asks for more gets an error with its reason instead."""

@@ -8,13 +8,11 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import requests
-from github import Auth, Github
-from github.Repository import Repository
-from github.Requester import Requester
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
 
 from delivery.errors import GitHubError, GitHubUnavailableError
 from delivery.github.failures import LONGEST_WAIT, translated
+from delivery.github.pygithub import Auth, Github, Repository, Requester
 from worktree import Interruption
 
 T = TypeVar("T")

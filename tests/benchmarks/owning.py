@@ -11,7 +11,8 @@ from tests.benchmarks.measure import Row, Times, count, ratio, timed
 from tests.world import World, commit, git, make_world
 from worktree import Interruption, Journal, Launch, Worktree, host_name, orphans, read_journal
 from worktree.acquisition import before
-from worktree.record import Made, RecordDirectory, RunRecord, boot_id, new_run_id, pid_namespace, pid_started
+from worktree.machine import boot_id, pid_namespace, pid_started
+from worktree.record import Made, RecordDirectory, RunRecord, new_run_id
 
 _ORPHANS = 20
 _FILES = 200

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -122,12 +123,10 @@ def test_a_persons_own_commit_is_in_none_on_origin(world: World) -> None:
     assert told == [f"the checkpoint stays on this machine: commit {mine} in it was only on the person's own branches"]
 
 
-def test_a_flood_of_files_is_no_checkpoint(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_files_is_no_checkpoint(world: World) -> None:
     told: list[str] = []
-    monkeypatch.setattr("worktree.checkpoint._MOST_KEPT", 2_000_000)
-    monkeypatch.setattr("worktree.checkpoint._MOST_SENT", 1_000_000)
     with create(world) as wt:
-        watch = wt.watch(AT_ONCE, told.append)
+        watch = wt.watch(replace(AT_ONCE, most_kept=2_000_000, most_sent=1_000_000), told.append)
         (wt.path / "large.bin").write_bytes(os.urandom(1_500_000))
         assert checkpoint(world, wt, watch) != ""
         assert on_origin(world, wt) == ""
@@ -168,15 +167,12 @@ def test_an_agent_that_deletes_the_ref_does_not_end_them(world: World) -> None:
         assert on_origin(world, wt) == ""
 
 
-def test_a_quiet_session_makes_another_so_that_it_is_not_taken_for_dead(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("worktree.checkpoint._LONGEST_QUIET", 0.0)
+def test_a_quiet_session_makes_another_so_that_it_is_not_taken_for_dead(world: World) -> None:
     with create(world) as wt:
-        watch = wt.watch(AT_ONCE, pytest.fail)
+        watch = wt.watch(replace(AT_ONCE, quiet=0), pytest.fail)
         (wt.path / "new.txt").write_text("new\n")
         first = checkpoint(world, wt, watch)
-        assert checkpoint(world, wt, watch) != first
+        assert checkpoint(world, wt, watch) == on_origin(world, wt) != first
 
 
 def test_a_worktree_that_was_replaced_gets_none(world: World) -> None:

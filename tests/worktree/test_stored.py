@@ -33,6 +33,7 @@ from worktree.stored import (
     find_rescued,
     read_rescued,
     rescue_refs,
+    runs_that_left,
     ways_back,
 )
 
@@ -133,6 +134,13 @@ def test_rescue_refs_are_found_here_and_on_origin(world: World) -> None:
     assert (list(old.local), list(old.on_origin)) == ([here], [])
     assert (list(young.local), list(young.on_origin)) == ([], [there])
     assert [branch_of(launch.git, one) for one in (old, young)] == ["issue-7", "issue-7"]
+
+
+def test_the_runs_are_found_that_left_commits_on_a_branch(world: World) -> None:
+    put_ref(world, OLD)
+    put(world, YOUNG)
+    assert runs_that_left(opened(world), "issue-7") == [OLD]
+    assert runs_that_left(opened(world), "issue-8") == []
 
 
 def test_a_checkpoint_that_was_left_is_found_and_comes_back_as_a_rescue_ref_does(world: World) -> None:
