@@ -14,6 +14,7 @@ from delivery.github.answers import (
     read_pull_request,
 )
 from delivery.github.checks import Checks
+from delivery.github.issues import Issues
 from delivery.github.merges import Merges
 from delivery.github.pygithub import GithubException
 from delivery.github.pygithub import IssueComment as _IssueComment
@@ -66,6 +67,7 @@ class GitHub:
         self._workflow_token: bool | None = None
         self.checks = Checks(self._transport)
         self.merges = Merges(self._transport)
+        self.issues = Issues(self._transport)
 
     def close(self) -> None:
         """Close the connections."""

@@ -24,6 +24,15 @@ class Facts:
             self._store.repositories.make_private(repository)
             self._store.repositories.state(repository, "no drafts")
 
+    def hide(self, full_name: str, *, forbids: bool = False) -> None:
+        """Let nobody see the issues of a repository at the other ends of links; `forbids` says it in an error, too."""
+        repository = self._store.repositories.named(full_name)
+        self._store.repositories.state(repository, "forbidden" if forbids else "hidden")
+
+    def permit(self, full_name: str, login: str, role: str) -> None:
+        """Give a user a role there: `admin`, `maintain`, `write`, `triage`, `read`, or `none`."""
+        self._store.people.permit(self._store.repositories.named(full_name).id, login, role)
+
     def rename(self, full_name: str, new: str) -> None:
         """Give a repository another name, or another owner; its old addresses lead to the new ones."""
         owner, slash, name = new.partition("/")

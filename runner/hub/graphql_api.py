@@ -1,4 +1,4 @@
-"""The GraphQL API: the excerpt of GitHub's schema that drafts and merge queues need, which REST cannot do.
+"""The GraphQL API: drafts and merge queues, which REST cannot do; and issues, many at once, with their links.
 
 https://docs.github.com/graphql. A query that fails is answered 200 with `errors`, as on GitHub.
 """
@@ -15,92 +15,13 @@ from starlette.routing import BaseRoute, Route
 
 from runner.hub import merge_queue
 from runner.hub.access import Permission, TokenKind, Visitor
+from runner.hub.graphql_schema import SCHEMA
+from runner.hub.issue_graph import IssueGraph
 from runner.hub.merging import answered
 from runner.hub.pull_requests import follow
 from runner.hub.refusal import ARCHIVED, FORBIDDEN, NO_DRAFTS, Refusal
 from runner.hub.site import Site
 from runner.hub.store import Issue, QueueEntry, Repository
-
-SCHEMA = """
-scalar URI
-scalar GitObjectID
-scalar DateTime
-interface Node { id: ID! }
-enum PullRequestState { CLOSED MERGED OPEN }
-enum MergeableState { CONFLICTING MERGEABLE UNKNOWN }
-enum MergeStateStatus { BEHIND BLOCKED CLEAN DIRTY DRAFT HAS_HOOKS UNKNOWN UNSTABLE }
-enum MergeQueueEntryState { AWAITING_CHECKS LOCKED MERGEABLE QUEUED UNMERGEABLE }
-enum PullRequestTimelineItemsItemType { REMOVED_FROM_MERGE_QUEUE_EVENT }
-interface Actor { login: String! }
-type User implements Actor & Node { id: ID! login: String! }
-type Commit implements Node { id: ID! oid: GitObjectID! }
-type MergeQueueEntry implements Node {
-  id: ID!
-  position: Int!
-  state: MergeQueueEntryState!
-  enqueuedAt: DateTime!
-  baseCommit: Commit
-  headCommit: Commit
-}
-type RemovedFromMergeQueueEvent implements Node {
-  id: ID!
-  createdAt: DateTime!
-  reason: String
-  beforeCommit: Commit
-}
-union PullRequestTimelineItems = RemovedFromMergeQueueEvent
-type PullRequestTimelineItemsConnection { totalCount: Int! nodes: [PullRequestTimelineItems] }
-type PullRequest implements Node {
-  id: ID!
-  number: Int!
-  title: String!
-  body: String!
-  isDraft: Boolean!
-  closed: Boolean!
-  merged: Boolean!
-  state: PullRequestState!
-  url: URI!
-  headRefName: String!
-  headRefOid: GitObjectID!
-  baseRefName: String!
-  baseRefOid: GitObjectID!
-  mergeable: MergeableState!
-  mergeStateStatus: MergeStateStatus!
-  isMergeQueueEnabled: Boolean!
-  isInMergeQueue: Boolean!
-  mergeQueueEntry: MergeQueueEntry
-  timelineItems(
-    first: Int
-    last: Int
-    itemTypes: [PullRequestTimelineItemsItemType!]
-  ): PullRequestTimelineItemsConnection!
-}
-type Repository implements Node { id: ID! nameWithOwner: String! pullRequest(number: Int!): PullRequest }
-type IssueComment implements Node { id: ID! body: String! viewerDidAuthor: Boolean! }
-input ConvertPullRequestToDraftInput { clientMutationId: String pullRequestId: ID! }
-type ConvertPullRequestToDraftPayload { clientMutationId: String pullRequest: PullRequest }
-input MarkPullRequestReadyForReviewInput { clientMutationId: String pullRequestId: ID! }
-type MarkPullRequestReadyForReviewPayload { clientMutationId: String pullRequest: PullRequest }
-input EnqueuePullRequestInput {
-  clientMutationId: String
-  pullRequestId: ID!
-  expectedHeadOid: GitObjectID
-}
-type EnqueuePullRequestPayload { clientMutationId: String mergeQueueEntry: MergeQueueEntry }
-input DequeuePullRequestInput { clientMutationId: String id: ID! }
-type DequeuePullRequestPayload { clientMutationId: String mergeQueueEntry: MergeQueueEntry }
-type Query {
-  node(id: ID!): Node
-  repository(owner: String!, name: String!): Repository
-  viewer: User!
-}
-type Mutation {
-  enqueuePullRequest(input: EnqueuePullRequestInput!): EnqueuePullRequestPayload
-  dequeuePullRequest(input: DequeuePullRequestInput!): DequeuePullRequestPayload
-  convertPullRequestToDraft(input: ConvertPullRequestToDraftInput!): ConvertPullRequestToDraftPayload
-  markPullRequestReadyForReview(input: MarkPullRequestReadyForReviewInput!): MarkPullRequestReadyForReviewPayload
-}
-"""
 
 
 def graphql_routes(site: Site) -> list[BaseRoute]:
@@ -150,10 +71,7 @@ class _Resolvers:
         found = self._site.store.repositories.find(owner, name)
         if found is None:
             raise _error("NOT_FOUND", f"Could not resolve to a Repository with the name '{owner}/{name}'.")
-        return {
-            "__typename": "Repository",
-            "id": f"R_{found.id}",
-            "nameWithOwner": found.full_name,
+        return IssueGraph(self._site).repository(found) | {
             "pullRequest": lambda _info, **arguments: self._numbered(found, arguments["number"]),
         }
 

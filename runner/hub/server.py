@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from runner.hub.children import Children
     from runner.hub.ci import CI
+    from runner.hub.deeds import Deeds
     from runner.hub.facts import Facts
     from runner.hub.observation import Observe
     from runner.hub.store import Store
@@ -68,6 +69,7 @@ class Hub:
         self.requests: list[tuple[str, str]] = []
         """Method and path of every API request so far, drilled ones too; git and the pages are not in it."""
         self._door: Door
+        self._store: Store
         self.facts: Facts
         """What can be told to a hub that is being served, such as archived, renamed, approved: see `facts`."""
         self.ci: CI
@@ -80,6 +82,12 @@ class Hub:
         API request must have.
         """
         return self._drills.add(method, path, trouble, times=times, contains=contains)
+
+    def people(self, full_name: str) -> "Deeds":
+        """Return what does things to the issues of OWNER/NAME as its users would, for a hub that is served."""
+        from runner.hub.deeds import Deeds
+
+        return Deeds(self._store, full_name)
 
     def revoke(self, token: str) -> None:
         """Answer whoever comes with this token 401 from now on; for a hub that is served and was given `tokens`."""
@@ -111,6 +119,7 @@ class Hub:
         _adopt(store, self._repositories)
         listener = stack.enter_context(_listener(self._port))
         self.url = f"http://{_HOST}:{listener.getsockname()[1]}"
+        self._store = store
         self.facts = Facts(store)
         self._door = Door(self._tokens)
         children = Children()

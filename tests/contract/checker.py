@@ -18,7 +18,7 @@ class Contract:
 
     def __init__(self) -> None:
         self._description = Description(_HERE / "github-openapi.json")
-        self.schema = Schema(_HERE / "github-schema.graphql")
+        self.schema = Schema(_HERE / "github-schema.graphql", _HERE / "github-schema-additions.graphql")
 
     def check(self, exchange: Exchange) -> list[str]:
         """Return what is wrong with an exchange, in sentences that name it; nothing for a right one."""

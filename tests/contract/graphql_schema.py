@@ -11,6 +11,7 @@ from graphql import (
     GraphQLSchema,
     build_schema,
     execute_sync,
+    extend_schema,
     parse,
     validate,
 )
@@ -21,10 +22,10 @@ _ERROR_FIELDS = {"type": str, "message": str, "path": list, "locations": list}
 
 
 class Schema:
-    """The excerpt at `path`."""
+    """The excerpt in the file `excerpt`, with what `additions` extend it by."""
 
-    def __init__(self, path: Path) -> None:
-        self.graphql: GraphQLSchema = build_schema(path.read_text())
+    def __init__(self, excerpt: Path, additions: Path) -> None:
+        self.graphql: GraphQLSchema = extend_schema(build_schema(excerpt.read_text()), parse(additions.read_text()))
 
     def problems(self, exchange: Exchange) -> Iterator[str]:
         """Say what is wrong with a query and its answer."""

@@ -12,7 +12,7 @@ from runner.hub import Exchange
 from runner.hub.access import Door
 from runner.hub.children import Children
 from runner.hub.ci import CI
-from runner.hub.graphql_api import SCHEMA
+from runner.hub.graphql_schema import SCHEMA
 from runner.hub.rest import rest_routes
 from runner.hub.site import Site
 from runner.hub.store import Store

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from delivery.errors import GitHubError
-from delivery.github import Checks, CheckState, GitHub, Merges
+from delivery.github import Checks, CheckState, GitHub, Issues, Merges, Role, Word
 from runner.hub import Check, Exchange, Hub, Source, drills
 from tests.runner.hub.conftest import push_branch
 from tests.runner.hub.test_drills import API, ask
@@ -78,6 +78,43 @@ def test_checks_are_asked_for_as_described(github: GitHub, pull: int, hub: Hub) 
     github.checks.repeat(test.run)
     assert {check.state for check in github.checks.of(head)} == {CheckState.PASSED}
     assert methods(Checks) == {"of", "log_tail", "repeat"}, "every method is to be called here"
+
+
+def test_issues_are_asked_for_as_described(github: GitHub, hub: Hub) -> None:
+    people, issues = hub.people(NAME), github.issues
+    spec, ticket, blocker = (people.open(login) for login in ("ada", "robot[bot]", "ghost"))
+    issues.add_ticket(spec, ticket)
+    issues.add_blocker(ticket, blocker)
+    people.label(spec, "olga", "Ready", "bug")
+    people.label(blocker, "olga", "working")
+    people.close(blocker, "olga")
+    people.edit(spec, "ada", title="Other", body="Else.")
+    people.comment(spec, "olga", "And soon.")
+    queue = issues.queue("ready", "working")
+    assert [issue.number for issue in queue.ready] == [spec]
+    assert (queue.working_count, queue.done) == (0, {blocker: frozenset({"working"})})
+    found = queue.ready[0]
+    assert [(deed.what, deed.actor, deed.label) for deed in found.deeds] == [
+        (Word.LABELED, "olga", "Ready"),
+        (Word.LABELED, "olga", "bug"),
+        (Word.RENAMED, "ada", ""),
+    ]
+    assert (found.tickets, found.tickets_closed, found.edited_by) == (1, 0, "ada")
+    assert found.linked_at is not None
+    single = issues.one(ticket)
+    assert single.parent is not None
+    assert (single.author, single.parent.number, single.blockers[0].is_open) == ("robot[bot]", spec, False)
+    (one,), unseen = issues.tickets(spec)
+    assert (one.number, one.blockers[0].number, unseen) == (ticket, blocker, 0)
+    assert [(comment.author, comment.body) for comment in issues.comments(spec)] == [("olga", "And soon.")]
+    assert (issues.role("acme"), issues.role("stranger")) == (Role.ADMIN, Role.READ)
+    made = issues.create(title="New", body="Text <!-- mark -->", labels=("base-fix",), marker="<!-- mark -->")
+    assert issues.one(made).labels == {"base-fix"}
+    with pytest.raises(GitHubError):
+        issues.one(99)
+    assert methods(Issues) == {
+        "queue", "one", "tickets", "comments", "role", "create", "add_ticket", "add_blocker"
+    }, "every method is to be called here"  # fmt: skip
 
 
 def test_merges_are_asked_for_as_described(github: GitHub, pull: int, hub: Hub) -> None:

@@ -23,6 +23,7 @@ import psutil
 import requests
 
 from runner.hub import Hub
+from runner.hub.deeds import Deeds
 from tests.world import World, commit, git
 
 NAME = "acme/widget"
@@ -96,6 +97,11 @@ class Stage:
         """File an issue, ready for an agent; return its number."""
         body_of_it = {"title": title, "body": body, "labels": ["ready-for-agent", *labels]}
         return int(self.api("POST", "issues", body_of_it)["number"])
+
+    @property
+    def people(self) -> Deeds:
+        """What does things to issues as other people would, whose roles `hub.facts.permit` gives."""
+        return self.hub.people(NAME)
 
     def agent(self, script: str) -> str:
         """Write an agent, a shell script; return its command line."""

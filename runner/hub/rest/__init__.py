@@ -8,6 +8,8 @@ from runner.hub.rest.checks import check_routes
 from runner.hub.rest.comments import comment_routes
 from runner.hub.rest.issues import issue_routes
 from runner.hub.rest.labels import label_routes
+from runner.hub.rest.links import link_routes
+from runner.hub.rest.people import people_routes
 from runner.hub.rest.protection import protection_routes
 from runner.hub.rest.pulls import pull_routes
 from runner.hub.rest.repositories import repository_routes
@@ -25,6 +27,8 @@ def rest_routes(site: Site) -> list[BaseRoute]:
         label_routes,
         comment_routes,
         pull_routes,
+        link_routes,
+        people_routes,
         issue_routes,
     )
     return [route for part in parts for route in part(api)]

@@ -66,6 +66,24 @@ class CommentText(BaseModel):
     body: str
 
 
+class SubIssue(BaseModel):
+    """DELETE /repos/…/issues/…/sub_issue."""
+
+    sub_issue_id: int
+
+
+class NewSubIssue(SubIssue):
+    """POST /repos/…/issues/…/sub_issues."""
+
+    replace_parent: bool = False
+
+
+class Blocker(BaseModel):
+    """POST /repos/…/issues/…/dependencies/blocked_by."""
+
+    issue_id: int
+
+
 class NewPull(BaseModel):
     """POST /repos/…/pulls."""
 

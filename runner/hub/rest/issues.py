@@ -61,9 +61,11 @@ def edit_issue(call: Call) -> Answer:
     issue = call.issue(repository)
     _check_edit(call.visitor, issue, edit)
     with call.store.transaction():
-        issue = call.store.issues.change(issue.id, lambda before: edited(before, edit, call.visitor.login))
+        issue = call.store.issues.rewrite(
+            issue.id, lambda before: edited(before, edit, call.visitor.login), call.visitor.login
+        )
         if "labels" in edit.model_fields_set:
-            call.store.labels.replace(repository.id, issue.id, edit.names())
+            call.store.labels.replace(repository.id, issue.id, edit.names(), call.visitor.login)
             issue = call.store.issues.get(issue.id)
     return Answer(body=call.shapes.issue(repository, issue))
 

@@ -65,7 +65,7 @@ def add_issue_labels(call: Call) -> Answer:
     """Put labels on an issue; unknown ones are created."""
     repository = call.repository()
     issue, names = call.issue(repository), _names(call)
-    call.store.labels.attach(repository.id, issue.id, names)
+    call.store.labels.attach(repository.id, issue.id, names, call.visitor.login)
     return _labels_of(call, repository, issue.id)
 
 
@@ -73,7 +73,7 @@ def set_issue_labels(call: Call) -> Answer:
     """Make these the only labels of an issue; unknown ones are created."""
     repository = call.repository()
     issue, names = call.issue(repository), _names(call)
-    call.store.labels.replace(repository.id, issue.id, names)
+    call.store.labels.replace(repository.id, issue.id, names, call.visitor.login)
     return _labels_of(call, repository, issue.id)
 
 
@@ -84,7 +84,7 @@ def remove_issue_label(call: Call) -> Answer:
     label = next((label for label in issue.labels if label.name.casefold() == name), None)
     if label is None:
         raise Refusal(404, "Label does not exist")
-    call.store.labels.detach(issue.id, label)
+    call.store.labels.detach(issue.id, label, call.visitor.login)
     return _labels_of(call, repository, issue.id)
 
 

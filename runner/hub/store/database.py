@@ -156,7 +156,37 @@ CREATE TABLE IF NOT EXISTS queue_entries (
     left_at TEXT,
     reason TEXT
 );
+CREATE TABLE IF NOT EXISTS events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    issue INTEGER NOT NULL REFERENCES issues (id),
+    kind TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    what TEXT NOT NULL DEFAULT '',
+    other INTEGER REFERENCES issues (id),
+    created_at TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS edits (
+    issue INTEGER PRIMARY KEY REFERENCES issues (id),
+    editor TEXT NOT NULL,
+    edited_at TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS sub_issues (
+    child INTEGER PRIMARY KEY REFERENCES issues (id),
+    parent INTEGER NOT NULL REFERENCES issues (id)
+);
+CREATE TABLE IF NOT EXISTS blockers (
+    issue INTEGER NOT NULL REFERENCES issues (id),
+    blocker INTEGER NOT NULL REFERENCES issues (id),
+    UNIQUE (issue, blocker)
+);
+CREATE TABLE IF NOT EXISTS people (
+    repository INTEGER NOT NULL REFERENCES repositories (id),
+    login TEXT NOT NULL COLLATE NOCASE,
+    role TEXT NOT NULL,
+    UNIQUE (repository, login)
+);
 CREATE INDEX IF NOT EXISTS comments_of_issue ON comments (issue);
+CREATE INDEX IF NOT EXISTS events_of_issue ON events (issue);
 CREATE VIEW IF NOT EXISTS whole_issues AS
     SELECT issues.*, pulls.*, (SELECT count(*) FROM comments WHERE comments.issue = issues.id) AS comments
     FROM issues LEFT JOIN pulls ON pulls.issue = issues.id;

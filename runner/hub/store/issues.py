@@ -5,16 +5,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from runner.hub.store.database import Database, now
+from runner.hub.store.events import Events
 from runner.hub.store.labels import Labels
-from runner.hub.store.records import Issue, Label, Pull
+from runner.hub.store.records import EventKind, Issue, Label, Pull
 
 
 class Issues:
     """The tables of issues and pull requests, which share their numbers."""
 
-    def __init__(self, database: Database, labels: Labels) -> None:
+    def __init__(self, database: Database, labels: Labels, events: Events) -> None:
         self._database = database
         self._labels = labels
+        self._events = events
 
     def open(
         self,
@@ -35,13 +37,18 @@ class Issues:
             issue = self._database.write(statement, repository, number, title, body, author, time, time)
             if pull is not None:
                 self._add_pull(issue, pull)
-            self._labels.attach(repository, issue, labels)
+            self._labels.attach(repository, issue, labels, author)
             return self.get(issue)
 
     def get(self, issue: int) -> Issue:
         """Return the issue with that id, which must exist."""
         rows = self._database.rows("SELECT * FROM whole_issues WHERE id = ?", issue)
         return _issue(rows[0], self._labels.on_issue(issue))
+
+    def by_id(self, issue: int) -> Issue | None:
+        """Return the issue with that id, if there is one."""
+        row = self._database.row("SELECT id FROM issues WHERE id = ?", issue)
+        return None if row is None else self.get(row["id"])
 
     def find(self, repository: int, number: int) -> Issue | None:
         """Return the issue or pull request with that number."""
@@ -72,6 +79,17 @@ class Issues:
             if after != before:
                 self._save(after)
             return self.get(issue)
+
+    def rewrite(self, issue: int, edit: Callable[[Issue], Issue], by: str) -> Issue:
+        """Apply `edit` as `change` does, for the user `by`: another text or title is remembered as theirs."""
+        with self._database.transaction():
+            before = self.get(issue)
+            after = self.change(issue, edit)
+            if after.title != before.title:
+                self._events.add(issue, EventKind.RENAMED, by, what=before.title)
+            if after.body != before.body:
+                self._events.edited(issue, by)
+            return after
 
     def close(self, issue: int, by: str) -> Issue:
         """Close an issue; one that is closed stays as it is."""

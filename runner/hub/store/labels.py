@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from runner.hub.store.database import Database, now
-from runner.hub.store.records import Label
+from runner.hub.store.events import Events
+from runner.hub.store.records import EventKind, Label
 
 _GREY = "ededed"
 
@@ -13,8 +14,9 @@ _GREY = "ededed"
 class Labels:
     """The tables of labels. A name is the same label whatever its case, as on GitHub."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, events: Events) -> None:
         self._database = database
+        self._events = events
 
     def add(self, repository: int, name: str, color: str = _GREY, description: str | None = None) -> Label | None:
         """Create a label; returns None when there is one of that name."""
@@ -39,31 +41,41 @@ class Labels:
         """Remove a label from the repository and from all its issues."""
         self._database.write("DELETE FROM labels WHERE id = ?", label.id)
 
-    def attach(self, repository: int, issue: int, names: Iterable[str]) -> None:
-        """Put labels on an issue; those that the repository does not know yet are created."""
+    def attach(self, repository: int, issue: int, names: Iterable[str], by: str) -> None:
+        """Let the user `by` put labels on an issue; those that the repository does not know yet are created."""
         with self._database.transaction():
             for name in names:
                 label = self.find(repository, name) or self.add(repository, name)
-                if label is not None:
-                    self._database.write("INSERT OR IGNORE INTO issue_labels VALUES (?,?)", issue, label.id)
+                if label is not None and label not in self.on_issue(issue):
+                    self._database.write("INSERT INTO issue_labels VALUES (?,?)", issue, label.id)
+                    self._events.add(issue, EventKind.LABELED, by, what=label.name)
             self._touch(issue)
 
-    def replace(self, repository: int, issue: int, names: Iterable[str]) -> None:
-        """Make `names` the only labels of an issue."""
+    def replace(self, repository: int, issue: int, names: Iterable[str], by: str) -> None:
+        """Let the user `by` make `names` the only labels of an issue."""
+        wanted = list(names)
+        kept = {name.casefold() for name in wanted}
         with self._database.transaction():
-            self._database.write("DELETE FROM issue_labels WHERE issue = ?", issue)
-            self.attach(repository, issue, names)
+            for label in self.on_issue(issue):
+                if label.name.casefold() not in kept:
+                    self.detach(issue, label, by)
+            self.attach(repository, issue, wanted, by)
 
-    def detach(self, issue: int, label: Label) -> None:
-        """Take a label off an issue."""
+    def detach(self, issue: int, label: Label, by: str) -> None:
+        """Let the user `by` take a label off an issue."""
         with self._database.transaction():
             self._database.write("DELETE FROM issue_labels WHERE issue = ? AND label = ?", issue, label.id)
+            self._events.add(issue, EventKind.UNLABELED, by, what=label.name)
             self._touch(issue)
 
     def carry_over(self, issue: int, repository: int) -> None:
         """Give an issue that came to `repository` the labels of the same names there, as far as there are any."""
-        known = [label.name for label in self.on_issue(issue) if self.find(repository, label.name) is not None]
-        self.replace(repository, issue, known)
+        known = [found for label in self.on_issue(issue) if (found := self.find(repository, label.name)) is not None]
+        with self._database.transaction():
+            self._database.write("DELETE FROM issue_labels WHERE issue = ?", issue)
+            for label in known:
+                self._database.write("INSERT INTO issue_labels VALUES (?,?)", issue, label.id)
+            self._touch(issue)
 
     def on_issue(self, issue: int) -> tuple[Label, ...]:
         """Return the labels of one issue, oldest first."""

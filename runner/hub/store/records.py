@@ -1,6 +1,7 @@
 """What is stored, as frozen values. Times are UTC in GitHub's form, `2026-01-31T12:00:00Z`."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from runner.hub.checks import Check, Source
@@ -121,6 +122,38 @@ class Issue:
     def state(self) -> str:
         """`open` or `closed`."""
         return "open" if self.open else "closed"
+
+
+class EventKind(StrEnum):
+    """What can happen to an issue, under REST's names; GraphQL writes `LabeledEvent` for `labeled`."""
+
+    LABELED = "labeled"
+    UNLABELED = "unlabeled"
+    RENAMED = "renamed"
+    SUB_ISSUE_ADDED = "sub_issue_added"
+    SUB_ISSUE_REMOVED = "sub_issue_removed"
+    BLOCKED_BY_ADDED = "blocked_by_added"
+    BLOCKED_BY_REMOVED = "blocked_by_removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What `actor` did to an issue. `what` is the label, or the title before; `other` the linked issue's id."""
+
+    id: int
+    kind: EventKind
+    actor: str
+    what: str
+    other: int | None
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Who changed an issue's text last, and when."""
+
+    editor: str
+    edited_at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

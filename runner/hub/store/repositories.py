@@ -46,6 +46,11 @@ class Repositories:
         """Say from now on that `repository` is private."""
         self._database.write("UPDATE repositories SET private = 1 WHERE id = ?", repository.id)
 
+    def has(self, repository: Repository, fact: str) -> bool:
+        """Tell whether something was said of `repository` by `state`."""
+        statement = "SELECT 1 FROM facts WHERE repository = ? AND fact = ?"
+        return self._database.row(statement, repository.id, fact) is not None
+
     def find(self, owner: str, name: str) -> Repository | None:
         """Return the repository of that name."""
         row = self._database.row("SELECT * FROM whole_repositories WHERE owner = ? AND name = ?", owner, name)

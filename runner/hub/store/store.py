@@ -6,8 +6,11 @@ from pathlib import Path
 from runner.hub.store.checks import Checks
 from runner.hub.store.comments import Comments
 from runner.hub.store.database import Database
+from runner.hub.store.events import Events
 from runner.hub.store.issues import Issues
 from runner.hub.store.labels import Labels
+from runner.hub.store.links import Links
+from runner.hub.store.people import People
 from runner.hub.store.queue import Queue
 from runner.hub.store.repositories import Repositories
 from runner.hub.store.rules import Rules
@@ -19,8 +22,11 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
         self.repositories = Repositories(self._database)
-        self.labels = Labels(self._database)
-        self.issues = Issues(self._database, self.labels)
+        self.events = Events(self._database)
+        self.labels = Labels(self._database, self.events)
+        self.issues = Issues(self._database, self.labels, self.events)
+        self.links = Links(self._database, self.events)
+        self.people = People(self._database)
         self.comments = Comments(self._database)
         self.checks = Checks(self._database)
         self.rules = Rules(self._database)
