@@ -67,6 +67,7 @@ class PullRequests:
         self._base = base
         self._branch = branch
         self._report = report
+        self._known: PullRequest | None = None
 
     def find(self) -> PullRequest | None:
         """Return the open pull request from the branch, or None."""
@@ -84,6 +85,7 @@ class PullRequests:
             found = self._open(description, draft=False)
         else:
             self.describe(found, description)
+        self._known = found
         self._expect(found.base == self._base, f"pull request {found.url} targets {found.base}, not {self._base}")
         if found.is_draft:
             self._mark_ready(found)
@@ -116,9 +118,12 @@ class PullRequests:
     def mark_failed(self, found: PullRequest | None, *, may_open: bool) -> Marked:
         """Turn the open pull request `found` into a draft; with `may_open` open one as a draft where there is none.
 
-        One that cannot be a draft gets the label `run-failed` instead, and the trouble says why. Raises GitHubError
-        when no pull request could be opened.
+        In place of one that this Run had none is opened: somebody has closed that, or merged it. One that cannot be a
+        draft gets the label `run-failed` instead, and the trouble says why. Raises GitHubError when no pull request
+        could be opened.
         """
+        if found is None and self._known is not None:
+            return Marked(None, (f"{self._known.url} is not open any more, and no other is opened in its place",))
         if found is None:
             return self._open_failed() if may_open else Marked(None)
         return Marked(found) if found.is_draft else self._convert(found)

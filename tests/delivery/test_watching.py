@@ -1,6 +1,8 @@
 """Waiting for checks that GitHub lists, over HTTP."""
 
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from delivery.checks import Absence, Patience, Verdict
+from delivery.checks import Absence, Patience, Verdict, runs_to_repeat
 from delivery.errors import GitHubError
 from delivery.github import GitHub
 from delivery.watching import StoppedError, Watch
@@ -87,8 +89,12 @@ def test_the_base_commit_is_not_asked_about_when_all_is_green(world: World, hub:
 
 def test_own_and_inherited_failures_are_told_apart(world: World, hub: Hub, github: GitHub) -> None:
     hub.ci.add(NAME, Check("lint", conclusions=("failure",)))
-    hub.ci.add(NAME, Check("test", command="test ! -e lamp.txt"))
+    hub.ci.add(NAME, Check("test", command="test ! -e lamp.txt", concludes=Wait(polls=3)))
     assert names(watch(world, github).to_the_end()) == (["test"], ["lint"])
+    looks = [path.split("/commits/")[1][:40] for _, path in hub.requests if path.endswith("/check-runs")]
+    head, base = world.on_origin("topic"), world.on_origin("main")
+    assert looks[-2:] == [head, base], "once, after all had finished"
+    assert looks.count(base) == 1
 
 
 def test_checks_may_take_their_time_to_appear(world: World, hub: Hub, github: GitHub) -> None:
@@ -103,28 +109,46 @@ def test_none_appears(world: World, hub: Hub, github: GitHub) -> None:
     assert watch(world, github).to_the_end() == Verdict(absence=Absence.NOT_STARTED)
 
 
-@pytest.mark.parametrize(
-    "trouble", [drills.server_error(), drills.dropped_connection(), drills.primary_rate_limit(1500)]
-)
+def test_what_is_waited_for_is_said_when_it_changes(world: World, hub: Hub, github: GitHub) -> None:
+    for name, polls in (("quick", 3), ("slow", 6)):
+        hub.ci.add(NAME, Check(name, concludes=Wait(polls=polls), branches="topic"))
+    said: list[str] = []
+    assert watch(world, github, said).to_the_end() == Verdict()
+    assert [line.rpartition(": ")[2] for line in said] == ["quick, slow", "slow"]
+
+
+AN_HOUR = [drills.primary_rate_limit(1500), drills.secondary_rate_limit(3600), drills.too_many_requests(3600)]
+
+
+@pytest.mark.parametrize("trouble", AN_HOUR, ids=["primary", "secondary", "too-many"])
+def test_a_server_that_asks_for_patience_is_obeyed_as_long_as_checks_are_waited_for(
+    world: World, hub: Hub, github: GitHub, trouble: drills.Trouble
+) -> None:
+    hub.ci.add(NAME, Check("test", branches="topic"))
+    drill = hub.drill("GET", CHECK_RUNS, trouble, times=None)
+    said: list[str] = []
+    began = time.monotonic()
+    with pytest.raises(GitHubError, match="asks for a wait of"):
+        watch(world, github, said, patience=Patience(grace=1, limit=2, poll=0.05)).to_the_end()
+    assert (drill.hits <= 3, time.monotonic() - began < 20) == (True, True)
+    assert any("looking at the checks again in 2 s" in line for line in said), said
+
+
+@pytest.mark.parametrize("trouble", [drills.server_error(), drills.dropped_connection()])
 def test_trouble_of_githubs_is_waited_out(world: World, hub: Hub, github: GitHub, trouble: drills.Trouble) -> None:
     hub.ci.add(NAME, Check("test", branches="topic"))
     hub.drill("GET", CHECK_RUNS, trouble, times=6)
     said: list[str] = []
-    patience = Patience(grace=1, limit=3, poll=0.05)
-    if trouble.status == 403:
-        hub.drill("GET", CHECK_RUNS, trouble, times=0)
-        with pytest.raises(GitHubError, match="asks for a wait of"):
-            watch(world, github, said, patience=patience).to_the_end()
-    else:
-        patience = Patience(grace=1, limit=30, poll=0.05)
-        assert watch(world, github, said, patience=patience).to_the_end() == Verdict()
+    patience = Patience(grace=1, limit=30, poll=0.05)
+    assert watch(world, github, said, patience=patience).to_the_end() == Verdict()
     assert any("looking at the checks again in" in line for line in said)
 
 
 def test_checks_that_the_token_may_not_read(world: World, hub: Hub, github: GitHub) -> None:
     forbidden = {"message": "Resource not accessible by personal access token"}
-    hub.drill("GET", CHECK_RUNS, drills.answer(403, forbidden), times=None)
+    drill = hub.drill("GET", CHECK_RUNS, drills.answer(403, forbidden), times=None)
     assert watch(world, github).to_the_end() == Verdict(absence=Absence.UNREADABLE)
+    assert drill.hits == 1, "it is not asked again"
 
 
 def test_a_signal_ends_the_wait(world: World, hub: Hub, github: GitHub) -> None:
@@ -169,6 +193,53 @@ def test_a_refusal_stops_the_asking_and_the_checks_decide_as_they_are(world: Wor
     hub.drill("POST", "*/rerun-failed-jobs", drills.answer(403, {"message": "no"}), times=None)
     verdict, asked = again(hub, world, github)
     assert (names(verdict), asked) == ((["a", "b"], []), 1)
+
+
+def test_a_later_refusal_leaves_the_judgement_to_the_whole_head(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("a", conclusions=("failure", "success"), branches="topic"))
+    hub.ci.add(NAME, Check("lint", conclusions=("failure",)))
+    other = ".github/workflows/other.yml"
+    hub.ci.add(NAME, Check("b", conclusions=("failure",), branches="topic", workflow=other))
+    refused = hub.drill("POST", "*/actions/runs/*/rerun-failed-jobs", drills.answer(403, {"message": "no"}), times=0)
+    watched = watch(world, github)
+    verdict = watched.to_the_end()
+    (first, _) = runs_to_repeat(verdict.own)
+    assert names(verdict) == (["a", "b"], ["lint"])
+    refused.times, refused.path = None, f"*/runs/{max(runs_to_repeat(verdict.own))}/rerun-failed-jobs"
+    assert first == min(runs_to_repeat(verdict.own))
+    assert names(watched.repeat(verdict)) == (["b"], ["lint"])
+
+
+def test_a_new_attempt_is_waited_for_and_the_old_one_is_not_taken_for_it(
+    world: World, hub: Hub, github: GitHub
+) -> None:
+    late = Check("a", conclusions=("failure", "success"), appears=Wait(polls=3), branches="topic")
+    hub.ci.add(NAME, late)
+    watched = watch(world, github, patience=Patience(grace=20, limit=20, poll=0.05))
+    verdict = watched.to_the_end()
+    assert names(verdict) == (["a"], [])
+    assert watched.repeat(verdict) == Verdict()
+
+
+def test_a_new_attempt_that_never_appears_is_none(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("a", conclusions=("failure", "success"), branches="topic"))
+    hub.drill("POST", "*/rerun-failed-jobs", drills.answer(201, {}))
+    said: list[str] = []
+    watched = watch(world, github, said)
+    verdict = watched.to_the_end()
+    assert watched.repeat(verdict) == verdict
+    assert said[-1] == "GitHub shows no new attempt of those checks"
+
+
+def test_a_signal_ends_the_wait_for_a_new_attempt(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("a", conclusions=("failure", "success"), branches="topic"))
+    hub.drill("POST", "*/rerun-failed-jobs", drills.answer(201, {}))
+    interruption = Interruption()
+    watched = watch(world, github, interruption=interruption, patience=Patience(grace=60, limit=60, poll=0.05))
+    verdict = watched.to_the_end()
+    threading.Timer(0.5, interruption.record, [signal.SIGTERM]).start()
+    with pytest.raises(StoppedError):
+        watched.repeat(verdict)
 
 
 def test_a_rerun_whose_answer_is_lost_is_asked_for_once(world: World, hub: Hub, github: GitHub) -> None:

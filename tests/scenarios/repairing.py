@@ -1,5 +1,11 @@
 """Agents that do one thing at first and another in each Repair, and what else Runs with a Repair loop share."""
 
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from tests.scenarios.stage import Result, Stage
 from tests.world import git
 
@@ -49,3 +55,28 @@ def pushes(stage: Stage, branch: str, file: str, text: str) -> str:
         f"(cd {other} && git fetch -q origin && git checkout -q --detach origin/{branch} && echo {text} > {file} && "
         f"git add -A && {person} commit -qm 'write {file}' && git push -q origin HEAD:refs/heads/{branch})"
     )
+
+
+@contextmanager
+def meanwhile(when: Callable[[], bool], deed: Callable[[], None]) -> Iterator[None]:
+    """Do something once, as soon as `when` holds."""
+
+    def wait() -> None:
+        deadline = time.monotonic() + 50
+        while not when() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        deed()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    yield
+    thread.join()
+
+
+def shell(command: str) -> Callable[[], None]:
+    """Return a deed of a shell command."""
+
+    def run_it() -> None:
+        subprocess.run(["/bin/sh", "-c", command], check=True)
+
+    return run_it

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.scenarios.repairing import COMMITS, QUICKLY, cause, is_ready
-from tests.scenarios.stage import Result, Stage
+from tests.scenarios.stage import NAME, Result, Stage
 
 AGENTS = Path(__file__).parents[1] / "agents"
 STREAMS = Path(__file__).parents[1] / "runner" / "agents" / "streams"
@@ -78,6 +78,13 @@ def test_a_later_failure_tells_what_had_been_left_behind(stage: Stage) -> None:
     assert "before that, the session implement ended while this still ran: Review it" in cause(stage)
     assert "verify exited 5" in cause(stage).partition("before that")[0]
     assert "`verify-failed`" in stage.note(stage.pull()["number"])
+
+
+def test_a_refused_merge_stays_one_after_work_that_was_left_behind(stage: Stage) -> None:
+    stage.hub.facts.add_rule(NAME, "main", "pull_request", required_approving_review_count=1)
+    result = play(stage, "claude-background-stopped", "--no-session-persistence", NIGHTKEEP_MERGE="true")
+    assert (result.status, stage.pull()["draft"]) == (4, False), result
+    assert "`policy-refusal`" in stage.note(stage.pull()["number"])
 
 
 def test_a_resumed_session_that_fails_fails_the_run(stage: Stage) -> None:

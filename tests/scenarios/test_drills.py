@@ -17,7 +17,7 @@ from runner.hub import Exchange, Hub, Permission, Token, TokenKind, drills
 from runner.hub.drills import Trouble
 from runner.hub.refusal import custom
 from tests.scenarios.stage import NAME, WRITER, Stage
-from tests.world import World, git
+from tests.world import World, commit, git
 from worktree import Interruption
 
 MAKES = "echo on > lamp.txt"
@@ -116,6 +116,24 @@ def test_a_draft_that_the_built_in_token_cannot_make_ready(workflow_stage: Stage
     assert (result.status, result.document["stage"]) == (1, "pull-request"), result
     assert "the built-in workflow token cannot make a draft ready; use the token of a user" in result.document["cause"]
     assert workflow_stage.world.origin_file("issue-1", "lamp.txt") == "on"
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_checks_that_cannot_come_are_not_waited_for(workflow_stage: Stage, *, merge: bool) -> None:
+    stage = workflow_stage
+    workflow = stage.clone / ".github" / "workflows" / "ci.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text("on: pull_request\n")
+    commit(stage.clone, "a workflow")
+    git(stage.clone, "push", "-q", str(stage.world.origin), "main")
+    flag = "--merge" if merge else "--no-merge"
+    began = time.monotonic()
+    result = stage.run(stage.issue(), stage.agent(MAKES), flag, "--json", NIGHTKEEP_CHECKS_GRACE="10m")
+    assert time.monotonic() - began < 60, "that is far less than the grace"
+    said = "what the built-in token of a workflow pushes starts no workflows"
+    assert f": {said}\n" in result.stderr, result
+    ended = (result.status, result.document["code"], stage.pull()["merged_at"])
+    assert ended == ((1, "checks-missing", None) if merge else (0, None, None)), result
 
 
 def test_a_label_that_is_refused_too(stage: Stage) -> None:

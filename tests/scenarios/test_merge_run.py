@@ -1,16 +1,11 @@
 """Merge runs: from a green pull request to a merged one, or to a refusal that nothing can be done about."""
 
-import subprocess
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
 from runner.hub import Check, Wait, drills
-from tests.scenarios.repairing import COMMITS, QUICKLY, agent, cause, move_base, prompt, pushes, run
+from tests.scenarios.repairing import COMMITS, QUICKLY, agent, cause, meanwhile, move_base, prompt, pushes, run, shell
 from tests.scenarios.stage import NAME, Result, Stage
 from tests.scenarios.test_signals import INT, TERM, kept, running, wait_for
 from tests.world import git
@@ -49,6 +44,8 @@ def test_a_green_pull_request_is_merged_at_its_watched_head(stage: Stage, method
     assert parents == 1 or merged[1] == stage.pull()["head"]["sha"]
     assert merge_requests(stage) == 1
     assert stage.worktrees() == []
+    closing = [path for method, path in stage.hub.requests if method == "PATCH" and path.endswith("/issues/1")]
+    assert (closing, stage.comments(1)) == ([], []), "GitHub had closed it"
 
 
 def test_the_setting_makes_a_merge_run_and_the_flag_takes_it_back(stage: Stage) -> None:
@@ -115,27 +112,30 @@ def test_a_policy_refusal_leaves_everything_as_it_was_checked(stage: Stage) -> N
 def test_a_refused_merge_is_tried_again_when_the_base_branch_has_moved(stage: Stage) -> None:
     slowly = replace(drills.answer(405, {"message": "Base branch was modified."}), delay=4.0)
     stage.hub.drill(*MERGES, slowly)
-    with meanwhile(stage, lambda: bool(merge_requests(stage)), move_base(stage)):
+    with meanwhile(lambda: bool(merge_requests(stage)), shell(move_base(stage))):
         result = merged_run(stage, implement=COMMITS)
     assert is_merged(stage, result), result
     assert "the merge was refused: GitHub answered 405: Base branch was modified." in result.stderr
     assert (merge_requests(stage), "moved.txt" in stage.files("main")) == (2, True)
 
 
-@contextmanager
-def meanwhile(stage: Stage, when: Callable[[], bool], command: str) -> Iterator[None]:
-    """Run a shell command once, as soon as `when` holds."""
-
-    def wait() -> None:
-        deadline = time.monotonic() + 50
-        while not when() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        subprocess.run(["/bin/sh", "-c", command], check=True)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    yield
-    thread.join()
+def test_a_merge_that_is_refused_may_need_repairs_on_the_new_head(stage: Stage) -> None:
+    """The Base branch moves while GitHub merges: into a conflict, and then the merged head is red."""
+    slowly = replace(drills.answer(405, {"message": "Base branch was modified."}), delay=4.0)
+    stage.hub.drill(*MERGES, slowly)
+    bright = "! grep -q both lamp.txt || test -e bright.txt"
+    stage.hub.ci.add(NAME, Check("test", command=bright, branches="issue-*"))
+    with meanwhile(lambda: bool(merge_requests(stage)), shell(move_base(stage, "lamp.txt", "theirs"))):
+        result = merged_run(
+            stage,
+            implement=COMMITS,
+            repair_1="echo both > lamp.txt; git add lamp.txt; git commit -q --no-edit",
+            repair_2="echo bright > bright.txt",
+        )
+    assert is_merged(stage, result), result
+    assert (merge_requests(stage), stage.world.origin_file("main", "lamp.txt")) == (2, "both")
+    assert "stopped at conflicts" in prompt(stage, "repair-1")
+    assert "- test: " in prompt(stage, "repair-2")
 
 
 # Others' commits.
@@ -168,6 +168,44 @@ def test_a_conflict_with_them_is_resolved_and_then_they_are_reviewed(stage: Stag
     assert stage.world.origin_file("main", "lamp.txt") == "both"
     assert "stopped at conflicts" in prompt(stage, "repair-2")
     assert "Others pushed commits" in prompt(stage, "repair-3")
+
+
+def test_commits_that_come_while_github_merges_are_reviewed_before_the_next_try(stage: Stage) -> None:
+    stage.hub.drill(*MERGES, drills.delay(4.0))
+    with meanwhile(lambda: bool(merge_requests(stage)), shell(pushes(stage, "issue-1", "theirs.txt", "theirs"))):
+        result = merged_run(stage, implement=COMMITS, repair_1="echo Fine.")
+    assert is_merged(stage, result), result
+    assert "the merge was refused: GitHub answered 409: Head branch was modified." in result.stderr
+    assert (merge_requests(stage), "theirs.txt" in stage.files("main")) == (2, True)
+    assert "write theirs.txt" in prompt(stage, "repair-1")
+
+
+def test_more_commits_may_come_during_a_repair(stage: Stage) -> None:
+    once = (
+        f"test -e {stage.root}/pushed || {{ touch {stage.root}/pushed; {pushes(stage, 'issue-1', 'one.txt', '1')}; }}"
+    )
+    stage.hub.ci.add(NAME, Check("test", command=once, branches="issue-*"))
+    result = merged_run(
+        stage, implement=COMMITS, repair_1=pushes(stage, "issue-1", "two.txt", "2"), repair_2="echo Fine."
+    )
+    assert is_merged(stage, result), result
+    assert stage.files("main") >= {"one.txt", "two.txt"}
+    assert "write one.txt" in prompt(stage, "repair-1")
+    assert "write two.txt" in prompt(stage, "repair-2")
+
+
+def test_a_pull_request_that_somebody_merged_at_another_head_is_no_success(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, Check("slow", concludes=Wait(polls=30), branches="issue-*"))
+
+    def merge_it() -> None:
+        shell(pushes(stage, "issue-1", "theirs.txt", "theirs"))()
+        stage.api("PUT", "pulls/2/merge", {})
+
+    with meanwhile(lambda: bool(stage.pulls()), merge_it):
+        result = merged_run(stage, implement=COMMITS, repair_1="echo Fine.")
+    assert (result.status, result.stdout, merge_requests(stage)) == (3, "", 1), result
+    assert len(stage.pulls()) == 1
+    assert "`merged-elsewhere`" in stage.note(1)
 
 
 def test_a_plain_run_leaves_others_commits_alone(stage: Stage) -> None:

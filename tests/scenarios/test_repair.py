@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runner.hub import Check, Source, Wait
-from tests.scenarios.repairing import COMMITS, QUICKLY, agent, cause, is_ready, move_base, prompt, run
+from tests.scenarios.repairing import COMMITS, QUICKLY, agent, cause, is_ready, meanwhile, move_base, prompt, run
 from tests.scenarios.stage import NAME, Stage
 from tests.world import commit, git
 
@@ -74,6 +74,24 @@ def test_a_declined_ci_fix(stage: Stage) -> None:
     assert (result.status, stage.pull()["draft"]) == (1, True), result
     assert "and the Repair found nothing to fix on the branch" in cause(stage)
     assert result.stderr.count("asking GitHub to run the failed jobs") == 1
+
+
+def test_a_second_repair_may_decline(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, Check("broken", conclusions=("failure",), branches="issue-*"))
+    result = run(stage, implement=COMMITS, repair_1="echo try > try.txt", repair_2="echo It is the network.")
+    assert (result.status, stage.pull()["draft"]) == (1, True), result
+    assert "and the Repair found nothing to fix on the branch" in cause(stage)
+    assert result.stderr.count("asking GitHub to run the failed jobs") == 1, "one that made a commit has nothing run"
+    assert f"Session log: {stage.logs()[-1]}" in result.stderr
+    assert stage.logs()[-1].name.endswith("-repair-2.log")
+
+
+def test_a_repair_that_changes_nothing_while_the_base_branch_moves(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, Check("test", command="test -e moved.txt", branches="issue-*"))
+    result = run(stage, implement=COMMITS, repair_1=f"echo It is main.; {move_base(stage)}")
+    assert is_ready(stage, result), result
+    assert "asking GitHub to run" not in result.stderr
+    assert stage.subject("issue-1") == "Merge origin/main into issue-1"
 
 
 def test_a_status_cannot_be_run_again(stage: Stage) -> None:
@@ -163,6 +181,19 @@ def test_a_base_branch_that_moves_while_checks_run_is_merged(stage: Stage, tmp_p
     assert (stage.subject("issue-1"), result.stderr.count("pushing issue-1")) == ("Merge origin/main into issue-1", 2)
 
 
+def test_a_base_branch_that_moves_into_a_conflict_and_during_its_repair(stage: Stage) -> None:
+    """While checks run it conflicts; while that is repaired it moves again, and is merged before the next watch."""
+    once = f"test -e {stage.root}/moved || {{ touch {stage.root}/moved; {move_base(stage, 'lamp.txt', 'theirs')}; }}"
+    stage.hub.ci.add(NAME, Check("test", command=once, branches="issue-*"))
+    resolves = "echo both > lamp.txt; git add lamp.txt; git commit -q --no-edit"
+    result = run(stage, implement=COMMITS, repair_1=f"{resolves}; {move_base(stage)}")
+    assert is_ready(stage, result), result
+    assert stage.world.origin_file("issue-1", "lamp.txt") == "both"
+    assert "moved.txt" in stage.files("issue-1")
+    assert result.stderr.count("pushing issue-1") == 2
+    assert result.stderr.count("merging origin/main, which is at") == 2
+
+
 def test_a_base_branch_that_keeps_moving(stage: Stage) -> None:
     stage.hub.ci.add(NAME, Check("test", command=move_base(stage, text="$(date +%s%N)"), branches="issue-*"))
     result = stage.run(stage.issue(), agent(stage, implement=COMMITS), NIGHTKEEP_REPAIR_MOVES="2", **QUICKLY)
@@ -231,3 +262,26 @@ def test_an_agent_that_fails_in_a_repair(stage: Stage) -> None:
     assert (result.status, stage.pull()["draft"]) == (1, True), result
     assert stage.world.origin_file("issue-1", "half.txt") == "half"
     assert "**Stage:** repair" in stage.note(stage.pull()["number"])
+
+
+# What somebody makes of the pull request.
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"state": "closed"}, "is closed, not open"),
+        ({"base": "next"}, "targets next, not main"),
+    ],
+)
+def test_a_pull_request_that_somebody_changes_while_checks_run(stage: Stage, change: dict[str, str], why: str) -> None:
+    stage.on_branch("next", "next.txt", "next\n")
+    stage.hub.ci.add(NAME, Check("slow", concludes=Wait(polls=20), branches="issue-*"))
+    with meanwhile(lambda: bool(stage.pulls()), lambda: stage.api("PATCH", "pulls/2", change)):
+        result = run(stage, implement=COMMITS)
+    closed = "state" in change
+    assert (result.status, stage.pull()["draft"]) == (1, not closed), result
+    assert (result.stdout == "") is closed
+    assert ("is not open any more, and no other is opened in its place" in result.stderr) is closed
+    assert "failed in stage pull-request: " in result.stderr
+    assert f"{stage.pull()['html_url']} {why}" in result.stderr
