@@ -352,8 +352,8 @@ def _forget(checkout: Checkout, state: State) -> None:
     path, branch = checkout.record.path, checkout.record.branch
     try:
         if checkout.has_admin:
-            if (checkout.admin / "locked").exists():  # else somebody was killed just here
-                checkout.shared.run("worktree", "unlock", str(path))
+            # All that `git worktree unlock` does. It was seen to be ours; after a kill just here there is none.
+            (checkout.admin / "locked").unlink(missing_ok=True)
             checkout.shared.run("worktree", "remove", str(path))
         on_branch = state.branch == branch and checkout.has_admin
         tip = state.head if on_branch else checkout.branch_left()

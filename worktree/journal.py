@@ -1,5 +1,6 @@
 """The journal of a Run: a line before each step that changes something, for whoever finishes it after a kill."""
 
+import ctypes
 import fcntl
 import json
 import os
@@ -13,6 +14,8 @@ from worktree.durable import make_directory, sync_directory
 from worktree.reading import read_regular
 
 _LONGEST = 1 << 24  # bytes
+_RESERVED = 1 << 16  # bytes; more than a Run writes
+_KEEP_SIZE = 1  # of fallocate(2): the room is the file's, its length stays as it is
 
 Entry = dict[str, str | int | None]
 
@@ -84,6 +87,8 @@ class Journal:
     def close(self) -> None:
         """Let go of the file."""
         if self._descriptor is not None:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, os.fstat(self._descriptor).st_size)  # gives back what was reserved
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -96,6 +101,7 @@ def _create(file: Path) -> tuple[Path, int]:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
+                _reserve(descriptor)
                 sync_directory(path.parent)
             except OSError:
                 os.close(descriptor)
@@ -103,6 +109,14 @@ def _create(file: Path) -> tuple[Path, int]:
                 raise
             return path, descriptor
     raise AssertionError("unreachable: the names never end")
+
+
+def _reserve(descriptor: int) -> None:
+    """Have room for all entries from the start, where the file system can: a full disk must not hide how a Run ended."""
+    fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+    if fallocate is not None:
+        offset, length = ctypes.c_longlong(0), ctypes.c_longlong(_RESERVED)
+        fallocate(descriptor, _KEEP_SIZE, offset, length)
 
 
 def _append(descriptor: int, lines: bytes) -> None:

@@ -17,6 +17,7 @@ from tests.scenarios.killing import started as started_with
 from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.stage import NAME, WRITER, Stage
 from tests.world import World, git, make_world
+from worktree import Journal, read_journal
 
 pytestmark = pytest.mark.drawn
 
@@ -80,6 +81,19 @@ def test_a_disk_that_is_full_from_some_step_on(small_stage: Stage, ending: str, 
     said = _run_short(small_stage, ending, number, f"cat /dev/zero > {ballast} 2> /dev/null")
     ballast.unlink(missing_ok=True)
     _finished_with_room(small_stage, said)
+    if "is ready for review" in said:
+        assert not small_stage.pull()["draft"], str(small_stage.last)
+
+
+def test_a_full_disk_does_not_hide_how_a_run_went_on(tmp_path: Path) -> None:
+    with _small_disk(tmp_path / "small"):
+        journal = Journal(tmp_path / "small" / "journal.jsonl")
+        journal.enter("claim")
+        subprocess.run(f"cat /dev/zero > {tmp_path}/small/ballast", shell=True, stderr=subprocess.DEVNULL, check=False)
+        for number in range(100):
+            journal.enter("session", kind="x" * 100, number=number)
+        journal.close()
+        assert len(read_journal(tmp_path / "small" / "journal.jsonl")) == 101
 
 
 @pytest.mark.parametrize("room", [0, 64])
