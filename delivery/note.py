@@ -157,7 +157,7 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
         return "nothing had to be: the pull request stays ready as it is"
     match outcome.preserved:
         case Preserved.ORIGIN:
-            marker = f"; the last commit of {_code(outcome.branch, room)} holds what was uncommitted, if anything was"
+            marker = f"; what was uncommitted is in the last commit of {_code(outcome.branch, room)}"
             return "everything is on origin" + (marker if f"refs/heads/{outcome.branch}" in outcome.refs else "")
         case Preserved.MACHINE if outcome.refs and outcome.retained is None:
             return "the work is on origin; some files are only on the machine that ran it, see below"

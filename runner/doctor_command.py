@@ -22,6 +22,7 @@ from runner.signals import recorded_signals
 from runner.token_source import LearningRedactor
 from runner.wiring import conventions
 from worktree import GitError, Interrupted, Launch, Origin
+from worktree.inventory import Listed, Standing, list_worktrees
 
 _LEVEL_WIDTH, _NAME_WIDTH = 9, 17
 
@@ -95,7 +96,7 @@ def _examine(clone: _Clone) -> list[Finding]:
         facts = _with_labels(facts, clone, base, commit, found)
     if repository is not None:
         facts = ask_about_token(facts, clone.github, clone.origin, is_private=repository.is_private)
-    return [*found, *diagnose(facts)]
+    return [*found, *diagnose(facts), *_left_behind(clone)]
 
 
 def _repository(clone: _Clone, found: list[Finding]) -> Repository | None:
@@ -157,6 +158,25 @@ def _with_labels(facts: Facts, clone: _Clone, base: str, commit: str, found: lis
     return replace(facts, missing_labels=[label.name for label in missing])
 
 
+def _left_behind(clone: _Clone) -> list[Finding]:
+    """Say which worktrees earlier runs have left: those of killed runners, and those that were kept."""
+    listed = list_worktrees(clone.launch.common)
+    killed = [one for one in listed if one.standing is Standing.ORPHANED]
+    kept = [one for one in listed if one.standing is Standing.RETAINED]
+    found = []
+    if killed:
+        sentence = f"the runner is gone of {_named(killed)}; the next Run in this clone finishes it"
+        found.append(_notice("killed-runs", sentence, "or finish it now: nightkeep recover"))
+    if kept:
+        sentence = f"kept until somebody releases it: {_named(kept)}"
+        found.append(_notice("kept-worktrees", sentence, "see why, and what it holds: nightkeep worktrees"))
+    return found or [_ok("worktrees", "no earlier run has left a worktree")]
+
+
+def _named(listed: Sequence[Listed]) -> str:
+    return ", ".join(str(one.path or one.run_id) for one in listed)
+
+
 def _git_version(clone: _Clone) -> tuple[int, ...] | None:
     try:
         return clone.launch.git_version()
@@ -168,6 +188,10 @@ def _git_version(clone: _Clone) -> tuple[int, ...] | None:
 
 def _ok(name: str, sentence: str) -> Finding:
     return Finding(name=name, level=Level.OK, sentence=sentence)
+
+
+def _notice(name: str, sentence: str, remedy: str) -> Finding:
+    return Finding(name=name, level=Level.NOTICE, sentence=sentence, remedy=remedy)
 
 
 def _error(name: str, sentence: str, remedy: str) -> Finding:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from runner.hub import Hub, Permission, Token, TokenKind, drills
+from tests.scenarios.killing import Exchanges, Point, an_agent, killed
 from tests.scenarios.stage import NAME, WRITER, Result, Stage, nightkeep
 from tests.world import World, commit, git
 
@@ -59,8 +60,21 @@ def test_a_healthy_clone(stage: Stage) -> None:
     names = [line.split()[1] for line in result.stdout.splitlines() if not line.startswith(" ")]
     assert names == [
         *("repository", "base-branch", "git-version", "push", "claim-namespace", "token", "drafts", "labels", "lfs"),
-        *("disk-space", "submodules", "shallow-clone", "partial-clone", "credential"),
+        *("disk-space", "submodules", "shallow-clone", "partial-clone", "credential", "worktrees"),
     ]
+
+
+def test_what_earlier_runs_have_left(stage: Stage) -> None:
+    arguments = ["run", stage.url(stage.issue()), "--agent", an_agent(stage, "failed")]
+    assert killed(stage, arguments, Point("git", 14, "after"), Exchanges())
+    dead = findings(stage)["killed-runs"]
+    assert (dead["level"], stage.worktrees()[0].name in dead["sentence"]) == ("notice", True)
+    assert "nightkeep recover" in dead["remedy"]
+    (stage.worktrees()[0] / ".git").unlink()
+    stage.command("recover", "--token-file", str(stage.token_file))
+    kept = findings(stage)
+    assert stage.worktrees()[0].name in kept["kept-worktrees"]["sentence"]
+    assert "killed-runs" not in kept
 
 
 def test_missing_labels_are_made_by_a_run_alone(stage: Stage) -> None:
