@@ -40,8 +40,8 @@ def preflight(
 ) -> Plan:
     """Look whether the Run can start, and plan it. `base` is the Base branch asked for, if any.
 
-    Changes nothing but remote-tracking state. Raises PreflightError with the remedy; GitHubError and GitError when
-    the answer could not be had.
+    Makes and moves no ref; what origin's branches need is fetched. Raises PreflightError with the remedy; GitHubError
+    and GitError when the answer could not be had.
     """
     _check_clone(launch, url)
     repository = check_repository(github, url.repository)

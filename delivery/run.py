@@ -60,7 +60,7 @@ class Run(Parts):
         return outcome
 
     def plan(self) -> Plan:
-        """Look whether the Run can start, and how. Raises PreflightError or Interrupted; changes nothing."""
+        """Look whether the Run can start, and how; makes and moves no ref. Raises PreflightError or Interrupted."""
         try:
             return preflight(self.github, self.launch, self.origin, self.url, self.base, self.report)
         except Interrupted:

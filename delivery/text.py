@@ -4,6 +4,8 @@ import re
 import unicodedata
 from pathlib import Path
 
+from worktree.reading import read_regular
+
 _ELLIPSIS = "…"
 
 
@@ -40,12 +42,11 @@ def one_line(text: str, limit: int) -> str:
 
 
 def end_of(log: Path | None, size: int) -> str:
-    """Return the last `size` bytes of a file as text, "" where there is none."""
-    if log is None or not log.exists():
+    """Return the last `size` bytes of a file as text, "" where there is none, or something else in its place."""
+    try:
+        return read_regular(log, size).decode(errors="replace") if log else ""
+    except OSError:
         return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - size))
-        return file.read().decode(errors="replace")
 
 
 def tail(text: str, lines: int, characters: int) -> str:

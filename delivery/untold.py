@@ -28,6 +28,7 @@ from delivery.parts import Parts
 from delivery.pull_request import PullRequests
 from delivery.unfinished import FailedRun, read_failed
 from worktree import read_journal
+from worktree.durable import sync_directory
 from worktree.reading import read_regular
 
 RECOVER = "nightkeep recover"
@@ -205,6 +206,7 @@ def _write(file: Path, text: str) -> int:
             opened.write(text)
         os.fsync(descriptor)
         unfinished.replace(file)
+        sync_directory(file.parent)
     except BaseException:
         os.close(descriptor)
         raise

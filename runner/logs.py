@@ -9,6 +9,7 @@
 
 import os
 import re
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from itertools import count
 from pathlib import Path
 
 from platformdirs import user_state_path
+
+from delivery.text import end_of
 
 _COMMAND = "command"
 _NAME = re.compile(r"(?P<issue>[0-9]+)-(?P<began>[0-9]{8}T[0-9]{6}[+-][0-9]{4})-(?P<what>.+)\.(?:log|jsonl)")
@@ -173,9 +176,7 @@ class LogFile:
         """Return how the command ended; None when this log does not say."""
         if not self.is_command:
             return None
-        with self.path.open("rb") as file:
-            file.seek(max(0, self.size - _ENDING_LOOKED_AT))
-            lines = file.read().decode(errors="replace").splitlines()
+        lines = end_of(self.path, _ENDING_LOOKED_AT).splitlines()
         match = _ENDING.fullmatch(lines[-1]) if lines else None
         return match[1] if match else None
 
@@ -198,11 +199,11 @@ def _order(log: LogFile) -> tuple[float, str, int, bool, float]:
 def _log_file(path: Path, logs: Path) -> LogFile | None:
     match = _NAME.fullmatch(path.name)
     try:
-        seen = path.stat()
+        seen = path.lstat()
         began = datetime.fromisoformat(match["began"]) if match else None
     except (OSError, ValueError):  # removed just now, or a name that only looks like ours
         return None
-    if match is None or began is None:
+    if match is None or began is None or not stat.S_ISREG(seen.st_mode):
         return None
     return LogFile(
         path=path,

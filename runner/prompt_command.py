@@ -32,6 +32,7 @@ def _prompt(options: RunOptions, held: Mapping[str, str], progress: Progress, in
             base=plan.base,
             branch=plan.branch,
             continued=isinstance(plan.choice, Continuation),
+            vanished=plan.checkpoint is not None,
             instructions=conventions(wiring.settings(plan)).instructions,
         )
     finally:

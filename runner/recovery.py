@@ -158,7 +158,8 @@ class Recovery:
             self.report(f"{what}: {where}")
         if outcome.pull_request:
             self.report(f"the pull request is {outcome.pull_request.url}")
-        log = Path(str(journal.file).replace("-journal", "-command")).with_suffix(".log")
+        written = Path(str(journal.file))
+        log = written.with_name(written.name.replace("-journal", "-command")).with_suffix(".log")
         with suppress(OSError), log.open("a", encoding="utf-8") as file:
             file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} ended: killed, then finished by recovery\n")
 
@@ -192,7 +193,7 @@ class Recovery:
         saved = None
         private = self.run.launch.common / "nightkeep" / "runs" / run_id
         for spool in sorted(private.glob("session-*.raw")):
-            kind, name, _ = spool.name.removeprefix("session-").rsplit("-", 2)
+            kind, name, *_ = spool.name.removeprefix("session-").split(".")
             stem = Path(str(journal.file)).name.split("-journal", 1)[0]
             log = Path(str(journal.file)).with_name(f"{stem}-{kind}.log")
             agent = agent_named(name)

@@ -279,7 +279,7 @@ def _spool(request: SessionRequest, agent: Agent) -> Iterator[_Spool]:
     It goes when the block ends well, or before anything was in it, unless it is to be kept.
     """
     descriptor, name = tempfile.mkstemp(
-        prefix=f"session-{request.kind}-{agent.NAME}-", suffix=".raw", dir=request.private
+        prefix=f"session-{request.kind}.{agent.NAME}.", suffix=".raw", dir=request.private
     )
     os.close(descriptor)
     spool = _Spool(Path(name))

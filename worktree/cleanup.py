@@ -268,7 +268,9 @@ def _moved_aside(checkout: Checkout) -> Iterator[Checkout]:
 
 def _put_back(aside: Path, path: Path) -> None:
     if os.path.lexists(path):
-        raise WorktreeError(f"it is at {aside} now, because somebody made another {path} meanwhile; move that away first")
+        raise WorktreeError(
+            f"it is at {aside} now, because somebody made another {path} meanwhile; move that away first"
+        )
     aside.rename(path)
 
 

@@ -2,11 +2,13 @@
 
 import hashlib
 import os
+import stat
 from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, takewhile
 from pathlib import Path
 
 from worktree.git import Git
+from worktree.reading import read_regular
 
 _REGULAR = ("100644", "100755")
 _PIECE = 1 << 20
@@ -41,14 +43,17 @@ def _blobs(git: Git, commit: str, paths: set[str]) -> dict[str, str]:
 
 
 def blob_id(path: str, like: str, directory: int | None = None) -> str | None:
-    """Return the id that git would give the file's bytes, None where there is no such file."""
+    """Return the id that git would give the file's bytes, None where there is no such regular file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     except OSError:
         return None  # gone or something else: that is a change, which git sees
     try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return None
         digest = hashlib.new("sha1" if len(like) == 40 else "sha256", usedforsecurity=False)
-        digest.update(b"blob %d\0" % os.fstat(descriptor).st_size)
+        digest.update(b"blob %d\0" % status.st_size)
         while piece := os.read(descriptor, _PIECE):  # a file object would be felt with many small files
             digest.update(piece)
     finally:
@@ -66,10 +71,17 @@ def _given_back(git: Git, top: Path, blobs: Mapping[str, str]) -> set[str]:
     while asked:
         batch = _up_to(_AT_ONCE, top, asked)
         answers = _converted(git, [(blobs[path], path) for path in batch])
-        same |= {path for path, answer in zip(batch, answers, strict=False) if answer == (top / path).read_bytes()}
+        same |= {path for path, answer in zip(batch, answers, strict=False) if _holds(top / path, answer)}
         # Git ends at the first file that it cannot convert.
         asked = asked[max(1, len(answers)) :]
     return same
+
+
+def _holds(file: Path, content: bytes) -> bool:
+    try:
+        return read_regular(file, len(content) + 1) == content
+    except OSError:
+        return False
 
 
 def _up_to(limit: int, top: Path, paths: Sequence[str]) -> Sequence[str]:

@@ -112,7 +112,7 @@ def _create(file: Path) -> tuple[Path, int]:
 
 
 def _reserve(descriptor: int) -> None:
-    """Have room for all entries from the start, where the file system can: a full disk must not hide how a Run ended."""
+    """Have room for all entries from the start, where the file system can: a full disk must not hide how it ended."""
     fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
     if fallocate is not None:
         offset, length = ctypes.c_longlong(0), ctypes.c_longlong(_RESERVED)

@@ -48,8 +48,9 @@ class Worktree:
     """A linked worktree on an Issue branch, from acquisition to clean-up.
 
     Use it as a context manager: leaving the block is the only clean-up there is. It removes the checkout, and the
-    local branch if this object made that, once everything in them is proven to be on origin; otherwise it retains
-    both. `ending` says which, and where what was made is.
+    local branch if this object made that, once all commits are proven to be safe; files that origin does not give back
+    go to the rescue store. Where that cannot be told, or somebody is at work in it, both are retained. `ending` says
+    which, and where what was made is.
     """
 
     def __init__(self, checkout: Checkout, launch: Path) -> None:

@@ -1,5 +1,6 @@
 """The choices of a Run, as tables."""
 
+import os
 import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from delivery.note import NoteFacts, failure_note, note_marker, resolved_note
 from delivery.outcome import Outcome, Result
 from delivery.prompt import opening_prompt
 from delivery.pull_request import describe
-from delivery.text import fenced, one_line, tail
+from delivery.text import end_of, fenced, one_line, tail
 from delivery.vanished import AtWork, choose_checkpoint
 from runner.conclusion import exit_code
 from worktree import Checkpoint, Interruption, LaunchError, Preserved
@@ -371,6 +372,12 @@ def test_one_line(text: str, limit: int, line: str) -> None:
     assert one_line(text, limit) == line
 
 
+def test_the_end_of_a_log_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("one\ntwo\n")
+    os.mkfifo(tmp_path / "fifo")
+    assert [end_of(tmp_path / name, 4) for name in ("log", "fifo", "missing", ".")] == ["two\n", "", "", ""]
+
+
 def test_the_tail_of_a_text() -> None:
     assert tail("a\nb\nc\n", 2, 100) == "b\nc"
     assert tail("abcdef", 2, 3) == "…def"
@@ -402,9 +409,9 @@ def left_by(run: str, minutes: float, branch: str = "issue-7") -> Checkpoint:
         ([left_by("one", 1, "issue-70")], None),
         ([left_by("one", 15)], "one"),
         ([left_by("one", 40), left_by("two", 20), left_by("three", 60)], "two"),
-        ([left_by("one", 14.9)], "run this again at 2026-01-02T03:04:11Z"),
-        ([left_by("one", 40), left_by("two", 1)], "run this again at 2026-01-02T03:18:05Z"),
-        ([left_by("one", -60)], "seems to be at work on issue-7"),
+        ([left_by("one", 14.9)], "…run this again at 2026-01-02T03:04:11Z"),
+        ([left_by("one", 40), left_by("two", 1)], "…run this again at 2026-01-02T03:18:05Z"),
+        ([left_by("one", -60)], "…seems to be at work on issue-7"),
     ],
 )
 def test_the_latest_checkpoint_is_gone_on_from_once_it_is_old(found: list[Checkpoint], chosen: str | None) -> None:
@@ -414,6 +421,7 @@ def test_the_latest_checkpoint_is_gone_on_from_once_it_is_old(found: list[Checkp
             assert choice.run_id == chosen
         case AtWork():
             assert chosen is not None
-            assert chosen in choice.why
+            assert chosen.startswith("…")
+            assert chosen.removeprefix("…") in choice.why
         case None:
             assert chosen is None

@@ -1,6 +1,7 @@
 """What a hostile or clumsy agent does to git's own files, and to the places next to its worktree."""
 
 import os
+import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +158,17 @@ def test_a_fifo_in_the_place_of_a_file_of_gits_is_not_waited_for(world: World, p
                 wt.preserve_failed_run("main", "x")
             path.unlink()
     assert wt.ending.kept
+
+
+def test_a_fifo_in_the_place_of_a_committed_file_is_not_waited_for(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "w.txt").write_text("w\n")
+        commit(wt.path, "w")
+        wt.push()
+        (wt.path / "w.txt").unlink()
+        os.mkfifo(wt.path / "w.txt")
+    assert gone(wt, world)
+    assert stat.S_ISFIFO((stored(world, wt) / "w.txt").lstat().st_mode)
 
 
 @pytest.mark.parametrize("garbage", [b"\xff\xfe", b"[]", b""])

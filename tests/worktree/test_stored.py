@@ -549,9 +549,9 @@ def test_only_what_git_ignores_is_surely_no_work(world: World, why: str, bundled
         store.bundle.write_bytes(b"")
     assert is_only_copy(only(world)) is is_only
     put(world, YOUNG, why=why, failed=True)
-    assert all(is_only_copy(one) for one in read_rescued(opened(world), {}) if one.run_id == YOUNG)
+    assert {one.run_id: is_only_copy(one) for one in read_rescued(opened(world), {})} == {OLD: is_only, YOUNG: True}
     (store.path / "manifest.json").unlink()
-    assert all(is_only_copy(one) for one in read_rescued(opened(world), {}))
+    assert {one.run_id: is_only_copy(one) for one in read_rescued(opened(world), {})} == {OLD: True, YOUNG: True}
 
 
 def collect(
