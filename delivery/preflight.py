@@ -174,7 +174,7 @@ def unanswered(error: GitHubError) -> PreflightError:
     """Return the preflight error for a GitHub that gave no answer, or refused the token."""
     if error.status == 401:
         return PreflightError(
-            f"{error}: the token (from --token-file, NIGHTKEEP_TOKEN or GITHUB_TOKEN, in that order) is not valid, "
-            "or has expired; give a valid one"
+            f"{error}: the token is not valid, or has expired; give a valid one (it comes from the first of "
+            "--token-file, `token-file`, `token-command`, NIGHTKEEP_TOKEN, GITHUB_TOKEN and gh that there is)"
         )
     return PreflightError(str(error))
