@@ -212,6 +212,7 @@ def _take_first(checkout: Checkout, private: Git, state: State) -> Look:
     drop_copies(checkout.path, checkout.top, checkout.included.paths)
     # Git still needs the rules for what is left.
     removal = Removal(checkout.path, told.safe, told.odd, later=_RULES)
+    removal.carry_out()
     return look_at_rest(checkout, private, told, removal, state)
 
 
@@ -239,7 +240,7 @@ def _stored(checkout: Checkout) -> tuple[tuple[Row, ...], Path | None]:
 
 def _clear(checkout: Checkout, proof: Proof, state: State, deleted: list[str]) -> tuple[tuple[Row, ...], Path | None]:
     _note_clearing(checkout, state)
-    Removal(checkout.path, proof.safe, proof.changed)
+    Removal(checkout.path, proof.safe, proof.changed).carry_out()
     drop_copies(checkout.path, checkout.top, checkout.included.paths)
     left = sorted(set(os.listdir(checkout.path)) - {".git"})  # noqa: PTH208 - names are all that is needed
     rows = _rows(checkout, left, proof, deleted)
@@ -335,10 +336,8 @@ def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> P
         rows=rows,
     )
     modules = checkout.admin / "modules"
-    beside = [*foreign_entries(checkout.admin), *operation_entries(checkout.admin)]
-    store.describe(manifest)
-    store.take_beside([checkout.admin / name for name in beside])
-    store.take(checkout.path, modules if holds_files(modules) else None, manifest)
+    beside = [checkout.admin / name for name in (*foreign_entries(checkout.admin), *operation_entries(checkout.admin))]
+    store.take(checkout.path, modules if holds_files(modules) else None, manifest, beside)
     (store.tree / ".git").unlink()
     _name(checkout, store, rows)
     return store.path

@@ -16,8 +16,8 @@ _LOW = 0xFFFFFFFF  # what git keeps of an inode's number and of a size
 
 
 class Removal:
-    """Takes from the directory `tree` what need not be kept: each file of `safe` that is still what it was, directories
-    that became empty by that, and caches that prove themselves.
+    """What `carry_out` takes from the directory `tree`, because it need not be kept: each file of `safe` that is still
+    what it was, directories that became empty by that, and caches that prove themselves.
 
     A directory that holds some of the `tracked` paths is no cache. Works by directory descriptors, so that a directory
     replaced by a link leads nowhere; what cannot be unlinked stays. Afterwards `left` are the paths that stayed, of
@@ -35,9 +35,9 @@ class Removal:
         self._safe = _by_directory(safe, tracked)
         self._later = later
         self._occupied: set[str] = set()  # directories that hold something of these
-        self._run()
 
-    def _run(self) -> None:
+    def carry_out(self) -> None:
+        """Do it, once. Raises OSError when the directory cannot be opened."""
         top = os.open(self._tree, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             found = [""]

@@ -77,44 +77,44 @@ class Store:
         found = (path for path in self.path.glob("work*.bundle") if path.is_file())
         return tuple(sorted(found, key=lambda path: (len(path.name), path.name)))
 
-    def describe(self, manifest: Manifest) -> None:
-        """Say what is about to be put here: a directory in the store without a word on what it is helps nobody."""
-        self.open()
-        write_manifest(self.path, manifest)
+    def take(self, tree: Path, modules: Path | None, manifest: Manifest, beside: Sequence[Path] = ()) -> None:
+        """Move what is left of a worktree into the store, whole, over nothing.
 
-    def take_beside(self, paths: Sequence[Path]) -> None:
-        """Move files and directories from the worktree's git directory to `admin/`; over nothing. Raises OSError."""
-        for path in paths:
-            self.open()
-            make_directory(self.admin)
-            target = self.admin / path.name
-            if os.path.lexists(target):
-                raise FileExistsError(f"{target} exists")
-            path.rename(target)
-            sync_directory(self.admin)
-
-    def take(self, tree: Path, modules: Path | None, manifest: Manifest) -> None:
-        """Move what is left of a worktree into the store, whole. Raises OSError with everything where it was.
-
-        Or LeftBehindError: all is in the store, and what somebody wrote late is still where it was, too. The manifest
-        is written first: a directory in the store without a word on what it is helps nobody.
+        `beside` are files and directories of its git directory, which go to `admin/`. The manifest is written first: a
+        directory in the store without a word on what it is helps nobody. Raises OSError with the worktree and its git
+        directory as they were; or LeftBehindError: all is in the store, and what somebody wrote late is still where it
+        was, too.
         """
         self.open()
         if os.path.lexists(self.tree) or (modules is not None and os.path.lexists(self.modules)):
             raise FileExistsError(f"{self.path} holds something already")
         write_manifest(self.path, manifest)
-        if modules is not None:
-            move(modules, self.modules)
+        moved: list[tuple[Path, Path]] = []
         try:
+            for path in beside:
+                self._take_beside(path)
+                moved.append((path, self.admin / path.name))
+            if modules is not None:
+                move(modules, self.modules)
+                moved.append((modules, self.modules))
             move(tree, self.tree)
         except LeftBehindError:
             raise
         except OSError:
-            if modules is not None:
-                move(self.modules, modules)
+            for place, target in moved:
+                target.rename(place)
             raise
         for directory in (self.path, tree.parent):
             sync_directory(directory)
+
+    def _take_beside(self, path: Path) -> None:
+        """Move something from the worktree's git directory, which is on the same file system."""
+        make_directory(self.admin)
+        target = self.admin / path.name
+        if os.path.lexists(target):
+            raise FileExistsError(f"{target} exists")
+        path.rename(target)
+        sync_directory(self.admin)
 
 
 def rescued_by(common: Path, run_id: str) -> Path | None:

@@ -178,9 +178,7 @@ def test_a_token_file_that_holds_something_else(stage: Stage, text: str) -> None
 def test_a_wrong_token(stage: Stage) -> None:
     stage.token_file.write_text("not-a-token-anybody-knows")
     result = run_with(stage, stage.token_file)
-    refused(
-        result, "401", "the token is not valid, or has expired", "the first of --token-file"
-    )
+    refused(result, "401", "the token is not valid, or has expired", "the first of --token-file")
     assert "not-a-token-anybody-knows" not in result.stderr
 
 

@@ -95,12 +95,15 @@ def test_nothing_is_put_in_the_place_of_anything(tmp_path: Path, there: str, wha
     assert (contents(tree), contents(modules), contents(store.path)) == before
 
 
-def test_when_the_tree_cannot_be_taken_its_modules_go_back(tmp_path: Path) -> None:
-    modules, store = _tree(tmp_path / "modules"), _store(tmp_path)
-    before = contents(modules)
+def test_when_the_tree_cannot_be_taken_its_git_directory_gets_all_back(tmp_path: Path) -> None:
+    admin, store = tmp_path / "admin", _store(tmp_path)
+    admin.mkdir()
+    modules, beside = _tree(admin / "modules"), [_tree(admin / "rebase-merge"), admin / "notes"]
+    beside[1].write_text("somebody's\n")
+    before = contents(admin)
     with pytest.raises(NotADirectoryError):
-        store.take(tmp_path / "missing", modules, _manifest())
-    assert contents(modules) == before
+        store.take(tmp_path / "missing", modules, _manifest(), beside)
+    assert contents(admin) == before
     assert not store.modules.exists()
 
 
