@@ -10,7 +10,7 @@ from datetime import datetime
 
 from delivery.causes import hint_of
 from delivery.outcome import Outcome, Result
-from delivery.text import fenced, one_line, tail, visible
+from delivery.text import as_code, fenced, tail, visible
 from worktree import Preserved
 
 _NOTE_LIMIT = 60_000  # characters; GitHub takes 65,536, and redaction may lengthen a little what is short
@@ -158,7 +158,8 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
     match outcome.preserved:
         case Preserved.ORIGIN:
             marker = f"; what was uncommitted is in the last commit of {_code(outcome.branch, room)}"
-            return "everything is on origin" + (marker if f"refs/heads/{outcome.branch}" in outcome.refs else "")
+            is_marked = outcome.run_id is not None and f"refs/heads/{outcome.branch}" in outcome.refs
+            return "everything is on origin" + (marker if is_marked else "")
         case Preserved.MACHINE if outcome.refs and outcome.retained is None:
             return "the work is on origin; some files are only on the machine that ran it, see below"
         case Preserved.MACHINE:
@@ -241,11 +242,7 @@ def _log(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
 
 
 def _code(text: str, room: _Room) -> str:
-    """Return `text` as inline code, so that nothing in it is a mention, a link or markup."""
-    line = one_line(" ".join(visible(text[: 2 * room.line]).split()), room.line)
-    ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
-    between = " " if line.startswith("`") or line.endswith("`") else ""
-    return f"{ticks}{between}{line}{between}{ticks}"
+    return as_code(text, room.line)
 
 
 def _cell(text: str, room: _Room) -> str:

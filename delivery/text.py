@@ -41,6 +41,14 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + _ELLIPSIS
 
 
+def as_code(text: str, limit: int) -> str:
+    """Return `text` as a line of inline code, cut to `limit`, so that nothing in it is a mention, a link or markup."""
+    line = one_line(" ".join(visible(text[: 2 * limit]).split()), limit)
+    ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
+    between = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{between}{line}{between}{ticks}"
+
+
 def end_of(log: Path | None, size: int) -> str:
     """Return the last `size` bytes of a file as text, "" where there is none, or something else in its place."""
     try:
