@@ -31,10 +31,10 @@ def become_subreaper() -> None:
         raise OSError(ctypes.get_errno(), "cannot become the subreaper of what is started here")
 
 
-def descendants(own: "Popen[bytes] | None" = None) -> Sequence["Process"]:
-    """Return all descendants of this process; nothing only when there is none. `own` is the child that it started."""
+def descendants(*own: "Popen[bytes]") -> Sequence["Process"]:
+    """Return all descendants of this process; nothing only when there is none. `own` are the children it waits for."""
     for _ in range(20):
-        if not reap(own):
+        if not reap(*own):
             break
         import psutil
 
@@ -44,7 +44,7 @@ def descendants(own: "Popen[bytes] | None" = None) -> Sequence["Process"]:
     return ()
 
 
-def reap(own: "Popen[bytes] | None" = None) -> bool:
+def reap(*own: "Popen[bytes]") -> bool:
     """Bury the children that have ended, and say whether one is left: without a child there is no descendant.
 
     Only while no child but `own` is waited for by anybody else.
@@ -57,8 +57,9 @@ def reap(own: "Popen[bytes] | None" = None) -> bool:
             return False
         if ended is None:
             return True
-        if own is not None and ended.si_pid == own.pid:
-            own.poll()
+        waited_for = next((process for process in own if process.pid == ended.si_pid), None)
+        if waited_for is not None:
+            waited_for.poll()
         else:
             os.waitpid(ended.si_pid, os.WNOHANG)
 
@@ -73,33 +74,34 @@ class Strays:
 
     def __init__(self) -> None:
         self._spared = set(descendants())
-        self._wanted: Popen[bytes] | None = None
+        self._wanted: list[Popen[bytes]] = []
 
     @contextmanager
     def sparing(self, wanted: "Popen[bytes]") -> Iterator[None]:
         """Leave a child, which the caller waits for, and all below it alone while the block runs."""
-        self._wanted = wanted
+        self._wanted.append(wanted)
         try:
             yield
         finally:
-            self._wanted = None
+            self._wanted.remove(wanted)
 
     def stop(self) -> tuple[str, ...]:
         """Stop them, and return the names of those that cannot be stopped.
 
         Only while nothing else runs here that is wanted: no git command. Costs next to nothing when there is none.
         """
-        if os.getpid() == 1 or (self._wanted is not None and _children() == {self._wanted.pid}):
+        children = _children() if self._wanted else None
+        if os.getpid() == 1 or (children is not None and children <= {process.pid for process in self._wanted}):
             return ()
         return stop(self._find, (signal.SIGTERM, signal.SIGKILL), lambda: _STRAY_GRACE)
 
     def _find(self) -> Sequence["Process"]:
-        found = descendants(self._wanted)
+        found = descendants(*self._wanted)
         if self._spared and found:
             # What they start meanwhile is remembered, or its children would be taken for strays once it has ended.
             self._spared |= {child for process in self._spared for child in _family(process)}
-        # Looked at after all others, so that what the wanted child starts meanwhile is only ever found in here.
-        wanted = _family_of(self._wanted.pid) if self._wanted and found else ()
+        # Looked at after all others, so that what a wanted child starts meanwhile is only ever found in here.
+        wanted = {process for child in self._wanted if found for process in _family_of(child.pid)}
         return [process for process in found if process not in self._spared and process not in wanted]
 
 

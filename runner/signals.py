@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -42,3 +43,18 @@ def recorded_signals(
     finally:
         for signum in heard:
             signal.signal(signum, signal.SIG_IGN)
+
+
+def end_without_parent(pipe: int) -> None:
+    """Have this process told to stop, by SIGTERM, once nobody holds the other end of a pipe.
+
+    Whoever started us holds it, and never writes. Call it while signals are recorded.
+    """
+
+    def watch() -> None:
+        with suppress(OSError):
+            while os.read(pipe, 1):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()

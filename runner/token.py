@@ -4,7 +4,8 @@ import ctypes
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 SOURCES = ("NIGHTKEEP_TOKEN", "GITHUB_TOKEN")
 # Tokens that a workflow or a shell may hold for others; no agent gets them either.
@@ -36,9 +37,7 @@ def shed_tokens() -> Mapping[str, str]:
 
 
 def _execute_anew(held: Mapping[str, str]) -> None:
-    source, sink = os.pipe()
-    with os.fdopen(sink, "w", encoding="utf-8") as file:
-        json.dump(held, file)
+    source = _pipe_with(held)
     os.set_inheritable(source, True)  # noqa: FBT003 - takes it by position only
     # A copy under another name is as good: some runners hand an Action's inputs on, as INPUT_GITHUB-TOKEN.
     tokens = {*held.values()} - {""}
@@ -49,6 +48,24 @@ def _execute_anew(held: Mapping[str, str]) -> None:
         [sys.executable, "-E", "-P", "-m", "runner", *sys.argv[1:]],
         {**environment, _PIPE: str(source)},
     )
+
+
+def _pipe_with(held: Mapping[str, str]) -> int:
+    """Return the end to read from of a pipe that has the tokens in it; they are few and short, so nothing waits."""
+    source, sink = os.pipe()
+    with os.fdopen(sink, "w", encoding="utf-8") as file:
+        json.dump(dict(held), file)
+    return source
+
+
+@contextmanager
+def handed_over(held: Mapping[str, str]) -> Iterator[tuple[Mapping[str, str], tuple[int, ...]]]:
+    """Yield what a command of ours is started with to have the tokens: variables, and descriptors to pass on."""
+    source = _pipe_with(held)
+    try:
+        yield {_PIPE: str(source)}, (source,)
+    finally:
+        os.close(source)
 
 
 def close_to_other_processes() -> None:

@@ -13,6 +13,7 @@ from runner.settings.values import (
     Duration,
     Label,
     Repository,
+    Several,
     Size,
     Switch,
     Text,
@@ -68,6 +69,12 @@ def _prompt_kind(value: object) -> str:
 Prompt = Annotated[
     Annotated[Text, Tag("text")] | Annotated[PromptReplacement, Tag("replacement")], Discriminator(_prompt_kind)
 ]
+
+
+class SpecSettings(Section):
+    """How an issue with sub-issues is worked on."""
+
+    parallel: Several = _key(3, "How many sub-issues of an issue are worked on at once.")
 
 
 class SessionSettings(Section):
@@ -132,6 +139,7 @@ class LimitSettings(Section):
     push: Duration = _key("5m", "How long a push may take.")
     checks: Duration = _key("1h", "How long the checks of a commit, or a merge queue, may take.")
     stop_grace: Duration = _key("10s", "How long each signal of the stop sequence has before the next one is sent.")
+    ticket: Duration = _key("24h", "How long the Run of a sub-issue may take, in the run of the whole.")
     token_command: Duration = _key("30s", "How long token-command may take.", Scope.MACHINE)
 
 
@@ -184,6 +192,7 @@ class Settings(Section):
     merge_method: Literal["merge", "squash", "rebase"] = _key("merge", "How such a Run merges.")
     checks: CheckSettings = Field(default_factory=CheckSettings)
     repair: RepairSettings = Field(default_factory=RepairSettings)
+    spec: SpecSettings = Field(default_factory=SpecSettings)
     session: SessionSettings = Field(default_factory=SessionSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     failed_run: FailedRunSettings = Field(default_factory=FailedRunSettings)

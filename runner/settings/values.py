@@ -73,6 +73,13 @@ def _count(value: object) -> int:
     return int(count)
 
 
+def _several(value: object) -> int:
+    count = _count(value)
+    if count == 0:
+        raise ValueError(f"must be a whole number, from 1 to {_MOST_TIMES}")
+    return count
+
+
 def _switch(value: object) -> bool:
     if isinstance(value, bool):
         return value
@@ -196,6 +203,11 @@ Count = Annotated[
     int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": _MOST_TIMES})
 ]
 """How many times something may happen."""
+
+Several = Annotated[
+    int, BeforeValidator(_several), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": _MOST_TIMES})
+]
+"""How many of something there may be; at least one."""
 
 Switch = Annotated[bool, BeforeValidator(_switch)]
 """Yes or no."""
