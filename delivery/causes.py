@@ -11,6 +11,7 @@ class Stage(StrEnum):
     """Where in a Run something went wrong."""
 
     WORKTREE = "worktree"
+    TICKETS = "tickets"
     SETUP = "setup"
     SESSION = "session"
     COMMIT = "commit"
@@ -35,6 +36,7 @@ class Code(StrEnum):
     TOKEN = "token-refused"  # noqa: S105 - the name of a cause
     PERMISSION = "permission-missing"
     WORKTREE = "worktree-not-made"
+    TICKETS = "tickets-not-done"
     SETUP = "setup-failed"
     AGENT = "agent-failed"
     AGENT_LIMIT = "agent-usage-limit"
@@ -70,6 +72,7 @@ _HINTS = {
     Code.TOKEN: "The token has expired or was revoked; give a valid one.",
     Code.PERMISSION: "The token lacks a permission; the cause names it where GitHub says so.",
     Code.WORKTREE: "The worktree could not be made.",
+    Code.TICKETS: "Some sub-issues are still open; the checklist says why. See to them, then run the whole again.",
     Code.SETUP: "The command in `setup` failed; its log says why.",
     Code.AGENT: "The agent ended badly, or was stopped at a limit (`limits.session`, `limits.idle`, `limits.output`).",
     Code.AGENT_LIMIT: "The agent's account has used up what it may use; wait until the limit ends, or add credit.",
@@ -114,6 +117,7 @@ _STAGES = {
     Code.POLICY_REFUSAL: Stage.MERGE,
     Code.NOTHING_MADE: Stage.COMMIT,
     Code.WORKTREE: Stage.WORKTREE,
+    Code.TICKETS: Stage.TICKETS,
 }
 
 

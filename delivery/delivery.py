@@ -1,5 +1,6 @@
 """A Delivery: from the opening session to the goal, or to a Failed run."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from delivery.branches import Continuation
@@ -9,7 +10,8 @@ from delivery.errors import RunFailureError
 from delivery.failure import Failure, fail
 from delivery.github import GitHub
 from delivery.goal import Goal
-from delivery.prompt import opening_prompt
+from delivery.preflight import Plan
+from delivery.prompt import Instructions, opening_prompt
 from delivery.pull_request import Description, PullRequests, describe
 from delivery.repair_loop import RepairLoop
 from delivery.session import SessionResult
@@ -20,15 +22,50 @@ from worktree import Checkpoint, Redactor
 _SUBJECT_LIMIT = 72
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A Delivery's opening session: its kind, and what it is told.
+
+    `says` is who is at work for people, `prompt` makes what the session is told, from whether a session that vanished
+    has left work here; `describe` makes the pull request's description of its result.
+    """
+
+    kind: str
+    says: str
+    prompt: Callable[[bool], str]
+    describe: Callable[[SessionResult], Description]
+
+
+def issue_opening(plan: Plan, instructions: Instructions) -> Opening:
+    """Return the opening of a Run that works on its issue."""
+
+    def prompt(vanished: bool) -> str:  # noqa: FBT001 - as `Opening` asks
+        return opening_prompt(
+            plan.issue,
+            base=plan.base,
+            branch=plan.branch,
+            continued=isinstance(plan.choice, Continuation),
+            vanished=vanished,
+            instructions=instructions,
+            spec=plan.spec,
+        )
+
+    def described(session: SessionResult) -> Description:
+        return describe(plan.issue, session.pull_request_text, session.final_text)
+
+    return Opening(kind="implement", says="starting the agent", prompt=prompt, describe=described)
+
+
 @dataclass(slots=True, kw_only=True)
 class Delivery:
-    """One Delivery in one worktree."""
+    """One Delivery in one worktree, which begins with a session of `opening`."""
 
     stages: Stages
     conventions: Conventions
     github: GitHub
     pull_requests: PullRequests
     redact: Redactor
+    opening: Opening
     _went_on_from: Checkpoint | None = field(default=None, init=False)
 
     def carry_out(self) -> Goal | Failure:
@@ -56,7 +93,7 @@ class Delivery:
         if self.conventions.setup is not None:
             stages.run_step(Stage.SETUP, self.conventions.setup)
         session = self._run_session()
-        description = describe(stages.plan.issue, session.pull_request_text, session.final_text)
+        description = self.opening.describe(session)
         stages.enter(Stage.COMMIT, "settle")
         left = stages.worktree.settle(_subject(session, description), self.conventions.commit)
         if left:
@@ -88,18 +125,9 @@ class Delivery:
             stages.report("it was not gone on from: another run has it, or the branch has moved since")
 
     def _run_session(self) -> SessionResult:
-        stages = self.stages
-        stages.report("starting the agent")
-        plan = stages.plan
-        prompt = opening_prompt(
-            plan.issue,
-            base=plan.base,
-            branch=plan.branch,
-            continued=isinstance(plan.choice, Continuation),
-            vanished=self._went_on_from is not None,
-            instructions=self.conventions.instructions,
-        )
-        return stages.run_session(Stage.SESSION, "implement", prompt)
+        stages, opening = self.stages, self.opening
+        stages.report(opening.says)
+        return stages.run_session(Stage.SESSION, opening.kind, opening.prompt(self._went_on_from is not None))
 
 
 def _nothing_made(session: SessionResult) -> str:

@@ -57,7 +57,7 @@ class Failure:
 
 
 def fail(
-    worktree: Worktree,
+    worktree: Worktree | None,
     base: str,
     error: Exception,
     *,
@@ -68,6 +68,7 @@ def fail(
     journal: Journal,
     report: Callable[[str], None],
     unfinished: Sequence[str] = (),
+    has_work: bool = False,
 ) -> Failure:
     """End a delivery that failed with `error` in `stage`.
 
@@ -75,8 +76,9 @@ def fail(
     did, or labels it where it cannot be one; where none exists and origin holds work, `opens_draft` lets one be opened.
     After a Policy refusal
     it does nothing: the pull request stays as it was checked. A recorded interruption takes the cause's place.
-    `unfinished` says what sessions had left unfinished before, which may be why, and is told with the cause. Trouble in
-    here is listed under the cause, never in its place.
+    `unfinished` says what sessions had left unfinished before, which may be why, and is told with the cause. A Spec run
+    has no `worktree` until its Tickets are done, and nothing to preserve then; `has_work` says whether origin holds
+    work. Trouble in here is listed under the cause, never in its place.
     """
     result, cause = judge(error, interruption)
     code = code_of(error, interruption)
@@ -85,12 +87,12 @@ def fail(
     report(f"failed in stage {stage}: {cause}")
     secondary: list[str] = []
     before = interruption.recorded
-    if result is not Result.POLICY_REFUSAL:
+    if worktree is not None and result is not Result.POLICY_REFUSAL:
         report("bringing what was made to origin")
         journal.enter("preserve", cause=cause, code=code, stage=stage)
         _preserve(worktree, base, cause, secondary)
     journal.enter("draft", result=result, cause=cause, code=code, stage=stage)
-    may_open = opens_draft and worktree.has_work_on_origin
+    may_open = opens_draft and (has_work if worktree is None else worktree.has_work_on_origin)
     marked = _settle_pull_request(pull_requests, result, secondary, may_open=may_open)
     if interruption.recorded and not before:
         secondary.append(f"{interruption.recorded.name} came while the work was being kept, which went on")

@@ -17,8 +17,9 @@ class Plan:
     """What a Run is going to do.
 
     `base_commit` is where origin has the Base branch; `fetched` are the commits of the branches that the worktree
-    needs, which are here. `is_private` says whether the repository is, None when nobody looked. `checkpoint` is what a
-    run has left that vanished with its machine.
+    needs, which are here. `spec` is the issue that this one is a Ticket of, when that is worked on. `is_private` says
+    whether the repository is, None when nobody looked. `checkpoint` is what a run has left that vanished with its
+    machine.
     """
 
     issue: Issue
@@ -28,6 +29,7 @@ class Plan:
     fetched: Mapping[str, str] = field(default_factory=dict)
     is_private: bool | None = None
     checkpoint: Checkpoint | None = None
+    spec: Issue | None = None
 
     @property
     def branch(self) -> str:

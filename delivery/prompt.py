@@ -28,10 +28,12 @@ def opening_prompt(
     continued: bool,
     vanished: bool = False,
     instructions: Instructions = Instructions(),
+    spec: Issue | None = None,
 ) -> str:
     """Return the prompt of a Run's opening session.
 
-    `continued` says that the branch has work, `vanished` that a session has left some here, uncommitted perhaps.
+    `continued` says that the branch has work, `vanished` that a session has left some here, uncommitted perhaps; `spec`
+    is the issue that this one is a Ticket of.
     """
     already = "Nothing has been done on it yet."
     if continued or vanished:
@@ -53,7 +55,45 @@ def opening_prompt(
         already=already,
         instructions=_section(instructions),
         title=one_line(issue.title, 500),
-        body=fenced(issue.body or "(no text)"),
+        body=fenced(issue.body or "(no text)") + (_as_whole(spec) if spec else ""),
+    )
+
+
+def review_prompt(
+    spec: Issue,
+    *,
+    base: str,
+    branch: str,
+    tickets: Sequence[str],
+    vanished: bool = False,
+    instructions: Instructions = Instructions(),
+) -> str:
+    """Return the prompt of a Spec review; `tickets` are lines that say what became of each Ticket."""
+    template = (files("delivery") / "review.md").read_text(encoding="utf-8")
+    already = (
+        "\n- An earlier session has left changes in the files: see `git status` and `git diff`." if vanished else ""
+    )
+    # A prompt of the maintainers' own in place of ours is about work on an issue.
+    added = Instructions() if instructions.replace else instructions
+    return Template(template).substitute(
+        number=spec.number,
+        url=spec.url,
+        branch=branch,
+        base=base,
+        tickets=fenced("\n".join(tickets)),
+        already=already,
+        instructions=_section(added),
+        title=one_line(spec.title, 500),
+        body=fenced(spec.body or "(no text)"),
+    )
+
+
+def _as_whole(spec: Issue) -> str:
+    """Return what a Ticket's agent is told of the Spec."""
+    return (
+        f"\n\nThis issue is a part of #{spec.number}. Others work on its other parts; do this one only, so that it "
+        "fits into the whole, which is described like this (for you to know, not to do):\n\n"
+        f"Title: {one_line(spec.title, 500)}\n\n{fenced(spec.body or '(no text)')}"
     )
 
 

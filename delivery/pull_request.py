@@ -59,15 +59,32 @@ def _closing(number: int, body: str) -> str:
 
 
 class PullRequests:
-    """Brings one Issue branch's pull request to where it should be."""
+    """Brings one Issue branch's pull request to where it should be.
 
-    def __init__(self, github: GitHub, issue: Issue, *, base: str, branch: str, report: Callable[[str], None]) -> None:
+    `complete` makes of each body that is written here what GitHub gets.
+    """
+
+    def __init__(
+        self,
+        github: GitHub,
+        issue: Issue,
+        *,
+        base: str,
+        branch: str,
+        report: Callable[[str], None],
+        complete: Callable[[str], str] = str,
+    ) -> None:
         self._github = github
         self._issue = issue
         self._base = base
         self._branch = branch
         self._report = report
+        self._complete = complete
         self._known: PullRequest | None = None
+
+    def take_up(self, found: PullRequest) -> None:
+        """Take an open pull request for the one of this Run: no other is opened in its place."""
+        self._known = found
 
     def find(self) -> PullRequest | None:
         """Return the open pull request from the branch, or None."""
@@ -80,6 +97,8 @@ class PullRequests:
         another branch, is closed or stays a draft; GitHubError when GitHub says no.
         """
         found = self.find()
+        if found is None and self._known is not None:
+            raise RunFailureError(f"pull request {self._known.url} is closed, not open", Code.PULL_REQUEST)
         if found is None:
             self._report(f"opening the pull request for {self._branch}")
             found = self._open(description, draft=False)
@@ -99,7 +118,8 @@ class PullRequests:
     def describe(self, pull_request: PullRequest, description: Description) -> None:
         """Give the pull request that title and body, unless a person wrote its own. Raises GitHubError."""
         if _OURS in pull_request.body:
-            self._github.edit_pull_request(pull_request.number, title=description.title, body=description.body)
+            body = self._complete(description.body)
+            self._github.edit_pull_request(pull_request.number, title=description.title, body=body)
 
     def _mark_ready(self, found: PullRequest) -> None:
         self._report(f"marking {found.url} ready for review")
@@ -129,8 +149,11 @@ class PullRequests:
         return Marked(found) if found.is_draft else self._convert(found)
 
     def _open_failed(self) -> Marked:
+        return self.open_draft(describe(self._issue, "", ""))
+
+    def open_draft(self, description: Description) -> Marked:
+        """Open the pull request as a draft, with the label `run-failed` where it cannot be one. Raises GitHubError."""
         self._report(f"opening a draft pull request for {self._branch}")
-        description = describe(self._issue, "", "")
         try:
             opened = self._open(description, draft=True)
         except DraftsUnsupportedError as error:
@@ -169,7 +192,11 @@ class PullRequests:
 
     def _open(self, description: Description, *, draft: bool) -> PullRequest:
         return self._github.open_pull_request(
-            title=description.title, body=description.body, base=self._base, branch=self._branch, draft=draft
+            title=description.title,
+            body=self._complete(description.body),
+            base=self._base,
+            branch=self._branch,
+            draft=draft,
         )
 
     def _expect(self, holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an assertion

@@ -13,6 +13,7 @@ from delivery.goal import Goal
 from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
 from delivery.pull_request import PullRequests
+from delivery.spec.account import show_as_it_is
 from delivery.telling import outcome_of, publish
 from delivery.unfinished import Unfinished
 from worktree import WENT_ON_FROM, DeferredError, Preserved, Worktree, has_record, orphans, rescued_by, retained_by
@@ -35,6 +36,8 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
     )
     outcome = _with_taken_over(parts, unfinished, _finished(parts, unfinished, pull_requests, save_output))
     outcome = publish(parts, issue.number, outcome.pull_request if unfinished.continued else None, outcome)
+    if unfinished.is_spec:
+        show_as_it_is(parts, issue, outcome)
     claim = Claim.of(parts.github, issue, unfinished, parts.report)
     if outcome.merged:
         outcome = finish_merged(parts, claim, outcome)

@@ -9,7 +9,7 @@ from delivery.branches import Continuation
 from delivery.causes import Stage
 from delivery.claim import Claim
 from delivery.conventions import Conventions
-from delivery.delivery import Delivery
+from delivery.delivery import Delivery, Opening, issue_opening
 from delivery.errors import GitHubError, PreflightError
 from delivery.failure import code_of, judge
 from delivery.outcome import Outcome
@@ -102,6 +102,20 @@ class Run(Parts):
         return claim
 
     def _work(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
+        """Do what the Run is for."""
+        opening = issue_opening(plan, conventions.instructions)
+        pull_requests = PullRequests(self.github, plan.issue, base=plan.base, branch=plan.branch, report=self.report)
+        return self.deliver(plan, conventions, sessions, opening, pull_requests)
+
+    def deliver(
+        self,
+        plan: Plan,
+        conventions: Conventions,
+        sessions: Sessions,
+        opening: Opening,
+        pull_requests: PullRequests,
+    ) -> Outcome:
+        """Carry out a Delivery in a worktree of its own."""
         acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create
         self.journal.enter("worktree", directory=str(self.launch.directory))
         try:
@@ -139,10 +153,9 @@ class Run(Parts):
                 stages=stages,
                 conventions=conventions,
                 github=self.github,
-                pull_requests=PullRequests(
-                    self.github, plan.issue, base=plan.base, branch=plan.branch, report=self.report
-                ),
+                pull_requests=pull_requests,
                 redact=self.redact,
+                opening=opening,
             )
             ended = delivery.carry_out()
             self.journal.enter("clean-up")

@@ -9,6 +9,8 @@ from delivery.issue_url import IssueUrl
 # Where a Run was when it entered a step, for the Failure note.
 _STAGES = {
     "claim": Stage.WORKTREE,
+    "spec-branch": Stage.TICKETS,
+    "ticket": Stage.TICKETS,
     "worktree": Stage.WORKTREE,
     "begun": Stage.SETUP,
     "take-over": Stage.WORKTREE,
@@ -30,8 +32,8 @@ class Unfinished:
 
     `run_id` is None when it was killed before its worktree was there. `delivered` says that its pull request was ready,
     `cause`, `code` and `stage` what it failed with when it did not die; `merging` is the pull request that it asked
-    GitHub to merge last, and at which head, `took_over` the run whose checkpoint it went on from. `was_ready` and
-    `was_in_progress` are about the labels before it took the issue.
+    GitHub to merge last, and at which head, `took_over` the run whose checkpoint it went on from. `is_spec` says that
+    it has started Runs of Tickets. `was_ready` and `was_in_progress` are about the labels before it took the issue.
     """
 
     clone: str
@@ -50,6 +52,7 @@ class Unfinished:
     delivered: bool
     merging: tuple[int, str] | None
     took_over: str | None
+    is_spec: bool
     cause: str | None
     code: Code | None
     stage: Stage
@@ -125,6 +128,7 @@ def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
         continue_command=str(claim["continue_command"]),
         run_id=str(begun["run"]) if begun else None,
         delivered="clean-up" in steps and failed is None,
+        is_spec="ticket" in steps,
         took_over=str(steps["take-over"]["run"]) if "take-over" in steps else None,
         merging=(int(str(merging["number"])), str(merging["head"])) if merging and failed is None else None,
         cause=str(failed["cause"]) if failed else None,

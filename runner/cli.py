@@ -86,7 +86,11 @@ def run(
     merge: Annotated[
         bool | None, typer.Option("--merge/--no-merge", help="Merge the pull request once it is green.")
     ] = None,
+    parallel: Annotated[
+        int | None, typer.Option(help="How many sub-issues to work on at once. Default: 3.", metavar="N", min=1)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the URL.")] = False,
+    ticket_of: Annotated[str | None, typer.Option(hidden=True)] = None,  # how a Spec run starts one, see `TicketOf`
 ) -> None:
     """Work on one issue in a worktree of its own, and deliver a pull request that is mergeable and green, or merged.
 
@@ -94,12 +98,22 @@ def run(
     once everything in it is safe. Conflicts and failing checks go back to the agent, a few times. When the Run fails,
     the work is pushed to the Issue branch, the pull request becomes a draft, and one comment says what went wrong,
     where the work is and how to go on.
+
+    An issue that has sub-issues is worked on sub-issue by sub-issue, each a command of its own that merges into one
+    branch, in the order that their blocked-by links ask for; then the whole is reviewed, and delivered.
     """
     from runner.run_command import run_issue
     from runner.wiring import RunOptions
 
     options = RunOptions(
-        issue_url=issue_url, agent=agent, base=base, token_file=token_file, as_json=as_json, merge=merge
+        issue_url=issue_url,
+        agent=agent,
+        base=base,
+        token_file=token_file,
+        as_json=as_json,
+        merge=merge,
+        parallel=parallel,
+        ticket_of=ticket_of,
     )
     raise typer.Exit(run_issue(options, context.obj))
 

@@ -10,6 +10,8 @@ from runner.actions import WorkflowStep
 from runner.conclusion import Conclusion
 from runner.logs import CommandLog
 from runner.progress import Progress
+from runner.signals import end_without_parent
+from runner.spec_wiring import spec_run, told_spec
 from runner.wiring import RunOptions, conventions, wire
 from worktree import Interruption, Redactor
 
@@ -17,10 +19,12 @@ from worktree import Interruption, Redactor
 def run_issue(options: RunOptions, held: Mapping[str, str]) -> int:
     """Run one issue and return the exit status. `held` are the tokens that the environment had."""
     log = CommandLog()
-    progress = Progress(sys.stderr, os.environ, log)
+    # Whoever started the Run of a Ticket relays what it says, and tells the workflow.
+    environment = {} if options.ticket_of else os.environ
+    progress = Progress(sys.stderr, environment, log)
     # What is said before the token is read; a URL with a credential in it is masked by its shape.
     redact = Redactor(known_secrets(held))
-    conclusion = Conclusion(progress=progress, step=WorkflowStep(os.environ), as_json=options.as_json, log=log)
+    conclusion = Conclusion(progress=progress, step=WorkflowStep(environment), as_json=options.as_json, log=log)
     conclusion.step.begin()
     return conclusion.of(
         lambda interruption: conclusion.ended(_run(options, held, progress, log, interruption)),
@@ -31,10 +35,13 @@ def run_issue(options: RunOptions, held: Mapping[str, str]) -> int:
 def _run(
     options: RunOptions, held: Mapping[str, str], progress: Progress, log: CommandLog, interruption: Interruption
 ) -> Outcome:
+    if options.ticket_of:
+        end_without_parent(sys.stdin.fileno())
     wiring = wire(options, held, progress, interruption)
     try:
-        wiring = wiring.recovered()
-        plan = wiring.run.plan()
+        # Whoever started the Run of a Ticket has done that before.
+        wiring = wiring if options.ticket_of else wiring.recovered()
+        plan = told_spec(wiring, wiring.run.plan())
         loaded = wiring.loaded(plan)
         settings = loaded.settings
         place = wiring.log_place(settings)
@@ -42,6 +49,9 @@ def _run(
         sessions = wiring.sessions(loaded, plan, place)
         if trouble := log.begin(place, wiring.redact):
             progress.say(trouble)
+        if plan.issue.sub_issues:
+            with spec_run(wiring, run, plan, settings, held) as spec:
+                return wiring.explained(spec.execute(plan, rules, sessions))
         return wiring.explained(run.execute(plan, rules, sessions))
     finally:
         wiring.run.github.close()

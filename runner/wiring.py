@@ -28,6 +28,7 @@ from runner.progress import Progress
 from runner.recovery import Recovery
 from runner.session import AgentSessions, SessionLimits
 from runner.settings import REPOSITORY_FILE, LoadedSettings, PromptReplacement, Settings, home_relative
+from runner.ticket_runs import TicketOf
 from runner.token_source import LearningRedactor, TokenSource
 from worktree import CommitRule, Interruption, Journal, Launch, Redactor, host_name
 
@@ -42,10 +43,21 @@ class RunOptions:
     token_file: Path | None
     as_json: bool
     merge: bool | None = None
+    parallel: int | None = None
+    ticket_of: str | None = None
 
     def flags(self) -> dict[str, object]:
         """Return what was given as settings, by their names."""
-        return {"agent": self.agent, "token-file": self.token_file, "merge": self.merge}
+        return {
+            "agent": self.agent,
+            "token-file": self.token_file,
+            "merge": self.merge,
+            "spec.parallel": self.parallel,
+        }
+
+    def ticket(self) -> TicketOf | None:
+        """Return what a Spec run said when it started this command; None when a person did."""
+        return TicketOf.parse(self.ticket_of) if self.ticket_of else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +94,16 @@ class Wiring:
 
     def loaded(self, plan: Plan) -> LoadedSettings:
         """Return the settings for this repository, and where they came from; tells of what the user should know."""
+        ticket = self.options.ticket()
         loaded = repository_settings(
             self.launch,
             self.machine.settings,
             self.options.flags(),
             repository=self.url.repository,
             host=urlsplit(self.url.server).netloc,
-            base=plan.base,
-            commit=plan.base_commit,
+            # What Tickets have merged into the Spec branch has no say in what is run here: nobody has reviewed it.
+            base=ticket.base if ticket else plan.base,
+            commit=ticket.commit if ticket else plan.base_commit,
         )
         for notice in loaded.notices:
             self.progress.say(notice)
@@ -260,8 +274,12 @@ def _continue_command(options: RunOptions, url: IssueUrl, directory: Path) -> st
     agent = None if options.agent is None else _from_anywhere(options.agent, directory)
     given = (("--agent", agent), ("--base", options.base), ("--token-file", token_file))
     typed = [word for name, value in given if value is not None for word in (name, value)]
-    merge = {None: [], True: ["--merge"], False: ["--no-merge"]}[options.merge]
-    return shlex.join(["nightkeep", "run", str(url), *typed, *merge])
+    parallel = [] if options.parallel is None else ["--parallel", str(options.parallel)]
+    return shlex.join(["nightkeep", "run", str(url), *typed, *_merge_flag(options.merge), *parallel])
+
+
+def _merge_flag(merge: bool | None) -> list[str]:  # noqa: FBT001 - as it was typed
+    return [] if merge is None else ["--merge" if merge else "--no-merge"]
 
 
 def _from_anywhere(agent: str, directory: Path) -> str:

@@ -22,7 +22,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """An issue; `url` is where it is now, which is elsewhere after a transfer."""
+    """An issue; `url` is where it is now, which is elsewhere after a transfer. `sub_issues` says how many it has."""
 
     number: int
     title: str
@@ -31,6 +31,7 @@ class Issue:
     labels: frozenset[str]
     is_pull_request: bool
     url: str
+    sub_issues: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,8 @@ def read_issue(seen: _Issue) -> Issue:
         labels=frozenset(label.name for label in seen.labels),
         is_pull_request=seen.pull_request is not None,
         url=seen.html_url,
+        # Servers that know no sub-issues do not say.
+        sub_issues=(seen.raw_data.get("sub_issues_summary") or {}).get("total", 0),
     )
 
 

@@ -203,9 +203,9 @@ class GitHub:
                 raise
             return found
 
-    def edit_pull_request(self, number: int, *, title: str, body: str) -> None:
-        """Replace a pull request's title and body."""
-        wanted = {"title": title, "body": body}
+    def edit_pull_request(self, number: int, *, body: str, title: str | None = None) -> None:
+        """Replace a pull request's body, and its title where one is given."""
+        wanted = {"body": body} if title is None else {"title": title, "body": body}
         self._transport.patiently(
             lambda: identified(self._transport.send("PATCH", f"pulls/{number}", wanted), "number", "pull request")
         )

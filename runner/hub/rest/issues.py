@@ -50,9 +50,19 @@ def create_issue(call: Call) -> Answer:
 
 
 def get_issue(call: Call) -> Answer:
-    """One issue or pull request."""
+    """One issue, with how many sub-issues it has, or pull request."""
     repository = call.repository()
-    return Answer(body=call.shapes.issue(repository, call.issue(repository)))
+    issue = call.issue(repository)
+    return Answer(body=call.shapes.issue(repository, issue) | _sub_issues(call, issue))
+
+
+def _sub_issues(call: Call, issue: Issue) -> dict[str, object]:
+    if issue.pull is not None:
+        return {}
+    children = call.store.links.children(issue.id)
+    closed = sum(not call.store.issues.get(child).open for child in children)
+    percent = 100 * closed // len(children) if children else 0
+    return {"sub_issues_summary": {"total": len(children), "completed": closed, "percent_completed": percent}}
 
 
 def edit_issue(call: Call) -> Answer:

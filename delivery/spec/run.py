@@ -1,0 +1,183 @@
+"""A Spec run: an issue with sub-issues, worked on Ticket by Ticket, reviewed as a whole, and delivered like a Run."""
+
+from dataclasses import dataclass, replace
+
+from delivery.branches import Continuation
+from delivery.causes import Code, Stage
+from delivery.conventions import Conventions
+from delivery.delivery import Opening
+from delivery.errors import GitHubError, PreflightError, RunFailureError
+from delivery.failure import Failure, fail
+from delivery.outcome import Outcome
+from delivery.preflight import Plan, unanswered
+from delivery.prompt import review_prompt
+from delivery.pull_request import Description
+from delivery.run import Run
+from delivery.session import SessionResult, Sessions
+from delivery.spec.account import Account
+from delivery.spec.reading import read_graph
+from delivery.spec.runs import TicketRuns
+from delivery.spec.working_off import WorkingOff
+from worktree import ABSENT, Preserved, RefUpdate, WorktreeError
+
+_MOST_NAMED = 10  # Tickets in a sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecRun(Run):
+    """One Spec, worked on once: at most `parallel` Tickets at a time, by `runs`.
+
+    The Spec branch is what a Run calls its Issue branch. It is on origin before any Ticket is begun, and Tickets get
+    there through GitHub; only the review of the whole has a worktree.
+    """
+
+    runs: TicketRuns
+    parallel: int
+
+    def execute(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
+        """Carry out `plan` to the end, as a Run does; raises PreflightError also where nothing is left to be done."""
+        if not isinstance(plan.choice, Continuation):
+            try:
+                graph = read_graph(self.github, self.url)
+            except GitHubError as error:
+                raise unanswered(error) from error
+            if not graph.unseen and not any(ticket.is_open for ticket in graph.tickets):
+                raise PreflightError(
+                    f"all sub-issues of #{plan.issue.number} are closed, and there is no branch {plan.branch} that "
+                    "they were merged into; close it as well, or reopen what is still to be done"
+                )
+        return Run.execute(self, plan, conventions, sessions)
+
+    def _work(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
+        account = Account(github=self.github, spec=plan.issue, base=plan.base, branch=plan.branch, report=self.report)
+        work: WorkingOff | None = None
+        try:
+            self._begin(plan, account)
+            work = WorkingOff(
+                graph=read_graph(self.github, self.url),
+                read=lambda: read_graph(self.github, self.url),
+                runs=self.runs,
+                account=account,
+                parallel=self.parallel,
+                interruption=self.interruption,
+                journal=self.journal,
+                report=self.report,
+                redact=self.redact,
+            )
+            self._require_done(work.to_the_end())
+            reviewed, run = self._ready_for_review(plan, account)
+        except Exception as error:
+            return self._failed(plan, conventions, account, work, error)
+        opening = self._opening(reviewed, conventions, account, work)
+        outcome = run.deliver(reviewed, conventions, sessions, opening, account.pull_requests)
+        return replace(outcome, places=(*outcome.places, *work.kept_here))
+
+    def _begin(self, plan: Plan, account: Account) -> None:
+        """Bring the Spec branch to origin, or make a draft of the pull request that it has."""
+        if isinstance(plan.choice, Continuation):
+            account.begin(plan.choice.pull_request)
+            return
+        self.report(f"pushing {plan.branch}, for the Tickets to be merged into")
+        self.journal.enter("spec-branch", commit=plan.base_commit)
+        self.launch.remote(self.origin).push(RefUpdate(f"refs/heads/{plan.branch}", plan.base_commit, ABSENT))
+
+    def _require_done(self, left: tuple[str, ...]) -> None:
+        if self.interruption.recorded is not None:
+            raise RunFailureError("interrupted", Code.INTERRUPTED)
+        if left:
+            more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+            raise RunFailureError(f"Tickets not done: {', '.join(left[:_MOST_NAMED])}{more}", Code.TICKETS)
+
+    def _ready_for_review(self, plan: Plan, account: Account) -> tuple[Plan, "SpecRun"]:
+        """Return the plan of the review, and what carries it out: with clone and branches as they are by now."""
+        pull = account.check()
+        launch = self.launch.reopened()
+        fetched = launch.remote(self.origin).fetch(plan.base, plan.branch)
+        reviewed = replace(
+            plan, choice=Continuation(plan.branch, pull), fetched=fetched, base_commit=fetched[plan.base]
+        )
+        return reviewed, replace(self, launch=launch)
+
+    def _opening(self, plan: Plan, conventions: Conventions, account: Account, work: WorkingOff) -> Opening:
+        tickets = [f"{standing.name}: {standing.words}" for standing in work.standings]
+
+        def prompt(vanished: bool) -> str:  # noqa: FBT001 - as `Opening` asks
+            return review_prompt(
+                plan.issue,
+                base=plan.base,
+                branch=plan.branch,
+                tickets=tickets,
+                vanished=vanished,
+                instructions=conventions.instructions,
+            )
+
+        def described(session: SessionResult) -> Description:
+            return account.description(session.pull_request_text, session.final_text)
+
+        says = "all Tickets are done; starting the agent to review the whole"
+        return Opening(kind="spec-review", says=says, prompt=prompt, describe=described)
+
+    def _failed(
+        self, plan: Plan, conventions: Conventions, account: Account, work: WorkingOff | None, error: Exception
+    ) -> Outcome:
+        """End a Spec run that failed before its review: it has no worktree, and the Tickets have kept their own."""
+        has_landed = work is not None and work.has_landed
+        failure = fail(
+            None,
+            plan.base,
+            error,
+            stage=Stage.TICKETS,
+            pull_requests=account.pull_requests,
+            opens_draft=conventions.opens_draft,
+            interruption=self.interruption,
+            journal=self.journal,
+            report=self.report,
+            has_work=has_landed,
+        )
+        open_ones = [] if work is None else [standing for standing in work.standings if not standing.is_done]
+        lines = tuple(
+            f"{standing.name}: {standing.words}{f': {standing.cause}' if standing.cause else ''}"
+            for standing in open_ones
+        )
+        for line in lines:
+            self.report(line)
+        return self._outcome(plan, work, failure, lines)
+
+    def _outcome(self, plan: Plan, work: WorkingOff | None, failure: Failure, lines: tuple[str, ...]) -> Outcome:
+        preserved, refs = self._preserved(plan, work)
+        ref = f"refs/heads/{plan.branch}"
+        places = [("Issue branch", f"{ref} at {refs[ref]} on origin")] if ref in refs else []
+        return Outcome(
+            result=failure.result,
+            issue_url=str(self.url),
+            base=plan.base,
+            branch=plan.branch,
+            preserved=preserved,
+            pull_request=failure.pull_request,
+            cause=failure.cause,
+            code=failure.code,
+            stage=failure.stage,
+            secondary=(*lines, *failure.secondary),
+            places=(*places, *(work.kept_here if work else ())),
+            refs=refs,
+            pending=failure.pending,
+            interruption=self.interruption.recorded,
+        )
+
+    def _preserved(self, plan: Plan, work: WorkingOff | None) -> tuple[Preserved, dict[str, str]]:
+        """Return where what was made is, and the Spec branch as origin has it; one that nobody needs is taken away."""
+        ref = f"refs/heads/{plan.branch}"
+        remote = self.launch.remote(self.origin).completing()
+        is_new, made = not isinstance(plan.choice, Continuation), work is not None and work.has_made
+        try:
+            there = remote.read(ref)
+            if is_new and not made and there.get(ref) == plan.base_commit:
+                self.report(f"taking the branch {plan.branch} away again, for nothing was made")
+                remote.push(RefUpdate(ref, ABSENT, plan.base_commit))
+                there = {}
+        except WorktreeError as error:
+            self.report(f"origin could not be asked for {plan.branch}: {error}")
+            there = {ref: plan.base_commit} if work is not None else {}
+        if work is not None and work.is_kept_here:
+            return Preserved.MACHINE, there
+        return (Preserved.ORIGIN if there else Preserved.NOTHING_MADE), there

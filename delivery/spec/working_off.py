@@ -1,0 +1,130 @@
+"""Working off the Tickets of a Spec: each in its turn, until nothing runs and nothing can start."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from delivery.spec.account import Account
+from delivery.spec.checklist import checklist
+from delivery.spec.graph import Graph, Over, Standing, Start, Ticket, TicketEnding, Wait
+from delivery.spec.runs import TicketRuns
+from worktree import Interruption, Journal, Preserved, Redactor
+
+_GLANCE = 0.2  # seconds between looks, while Tickets run, whether a signal has come
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkingOff:
+    """The Tickets of one Spec run. `graph` is how they are now, `read` reads that anew.
+
+    Trouble that is no Ticket's own (GitHub does not answer, no process can be started) starts nothing more; what runs
+    is waited for, and then it is raised.
+    """
+
+    graph: Graph
+    read: Callable[[], Graph]
+    runs: TicketRuns
+    account: Account
+    parallel: int
+    interruption: Interruption
+    journal: Journal
+    report: Callable[[str], None]
+    redact: Redactor
+    attempts: dict[str, TicketEnding | None] = field(default_factory=dict, init=False)
+    _error: Exception | None = field(default=None, init=False)
+
+    def to_the_end(self) -> tuple[str, ...]:
+        """Run what can be run; return the names of the Tickets that are open then. Raises what stopped it."""
+        while True:
+            step = self.graph.decide(self.attempts, parallel=self.parallel, stopping=self._is_stopping)
+            match step:
+                case Start():
+                    self._start(step.tickets)
+                case Wait():
+                    self._wait()
+                case Over():
+                    self._show()
+                    if self._error is not None:
+                        raise self._error
+                    return step.left
+                case _:
+                    assert_never(step)
+
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        """Where each Ticket stands; causes are redacted."""
+        return tuple(
+            replace(standing, cause=self.redact(standing.cause)) if standing.cause else standing
+            for standing in self.graph.standings(self.attempts)
+        )
+
+    @property
+    def has_landed(self) -> bool:
+        """Whether a Ticket was merged into the Spec branch."""
+        return any(ending is not None and ending.landed for ending in self.attempts.values())
+
+    @property
+    def has_made(self) -> bool:
+        """Whether a Ticket's Run has made anything, landed or not."""
+        endings = [ending for ending in self.attempts.values() if ending is not None]
+        return any(ending.landed or ending.preserved is not Preserved.NOTHING_MADE for ending in endings)
+
+    @property
+    def kept_here(self) -> tuple[tuple[str, str], ...]:
+        """What failed Runs have kept only on this machine, as (what, where)."""
+        return tuple(
+            (f"{name}, {what}", where)
+            for name, ending in self.attempts.items()
+            if ending is not None and ending.preserved is Preserved.MACHINE and not ending.landed
+            for what, where in ending.places
+        )
+
+    @property
+    def is_kept_here(self) -> bool:
+        """Whether a failed Run has kept something only on this machine."""
+        endings = [ending for ending in self.attempts.values() if ending is not None]
+        return any(ending.preserved is Preserved.MACHINE and not ending.landed for ending in endings)
+
+    @property
+    def _is_stopping(self) -> bool:
+        return self._error is not None or self.interruption.recorded is not None
+
+    def _start(self, tickets: tuple[Ticket, ...]) -> None:
+        for ticket in tickets:
+            self.journal.enter("ticket", number=ticket.number)
+            self.report(f"starting on {ticket.name}")
+            try:
+                self.runs.start(ticket.number)
+            except OSError as error:
+                self._stop_for(error)
+                return
+            self.attempts[ticket.name] = None
+        self._show()
+
+    def _wait(self) -> None:
+        if self.interruption.recorded is not None:
+            self.runs.tell()
+        ended = self.runs.wait(_GLANCE)
+        if not ended:
+            return
+        for number, ending in ended.items():
+            name = f"#{number}"
+            self.attempts[name] = ending
+            self.report(
+                f"{name} has landed: {ending.url}" if ending.landed else f"{name} has not landed: {ending.cause}"
+            )
+        try:
+            self.graph = self.read()
+        except Exception as error:
+            self._stop_for(error)
+        if self.graph.decide(self.attempts, parallel=self.parallel, stopping=self._is_stopping) == Wait():
+            self._show()
+
+    def _stop_for(self, error: Exception) -> None:
+        """Start nothing more; the first trouble is what is told in the end."""
+        if self._error is None:
+            self._error = error
+            self.report(f"no other Ticket is started: {error}")
+
+    def _show(self) -> None:
+        self.account.show(checklist(self.standings), has_landed=self.has_landed)
