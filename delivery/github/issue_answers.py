@@ -23,7 +23,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
-    """An issue at the other end of a link, perhaps another repository's (OWNER/NAME)."""
+    """An issue at the other end of a link, perhaps another repository's (OWNER/NAME).
+
+    A Ticket's blockers come without their labels.
+    """
 
     repository: str
     number: int
@@ -138,8 +141,8 @@ def read_linked(node: Mapping[str, Any]) -> Linked:
 
 
 def read_labels(node: Mapping[str, Any]) -> frozenset[str]:
-    """Read the names of an issue's labels."""
-    return frozenset(label["name"] for label in (node["labels"] or {}).get("nodes", []) if label)
+    """Read the names of an issue's labels, as far as they were asked for."""
+    return frozenset(label["name"] for label in (node.get("labels") or {}).get("nodes", []) if label)
 
 
 def read_login(actor: Mapping[str, Any] | None) -> str:

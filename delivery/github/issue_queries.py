@@ -70,17 +70,21 @@ query($owner: String!, $name: String!, $number: Int!, $after: String) {
   } }
 }"""
 )
+# Of blockers no labels are asked for: with those, GitHub would not let a page have 100 sub-issues.
 TICKETS = (
     _LINKED
     + """
 fragment Ticket on Issue {
   ...Linked
   subIssuesSummary { total completed }
-  blockedBy(first: 50) { totalCount pageInfo { hasNextPage endCursor } nodes { ...Linked } }
+  blockedBy(first: 50) {
+    totalCount pageInfo { hasNextPage endCursor }
+    nodes { number title state url repository { nameWithOwner } }
+  }
 }
 query($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) { issue(number: $number) {
-    found: subIssues(first: 50, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes { ...Ticket } }
+    found: subIssues(first: 100, after: $after) { totalCount pageInfo { hasNextPage endCursor } nodes { ...Ticket } }
   } }
 }"""
 )

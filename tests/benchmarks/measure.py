@@ -114,9 +114,9 @@ def seconds(what: str, ours: Times, *, at_most: float | None = None) -> Row:
     return Row(what, str(ours), aim=aim, met=None if at_most is None else ours.median <= at_most)
 
 
-def count(what: str, found: int, *, at_most: int) -> Row:
+def count(what: str, found: float, *, at_most: int) -> Row:
     """Compare a count with its aim."""
-    return Row(what, str(found), aim=f"≤ {at_most}", met=found <= at_most)
+    return Row(what, f"{found:g}", aim=f"≤ {at_most}", met=found <= at_most)
 
 
 def table(rows: list[Row]) -> str:

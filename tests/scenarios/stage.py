@@ -61,8 +61,10 @@ class Result:
         return f"exit {self.status}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
 
 
-def nightkeep(*arguments: str, cwd: Path, environment: dict[str, str] | None = None) -> Result:
-    """Run the command as a user would."""
+def nightkeep(
+    *arguments: str, cwd: Path, environment: dict[str, str] | None = None, patience: float = _PATIENCE
+) -> Result:
+    """Run the command as a user would, for `patience` seconds at most."""
     done = subprocess.run(
         [*NIGHTKEEP, *arguments],
         cwd=cwd,
@@ -70,7 +72,7 @@ def nightkeep(*arguments: str, cwd: Path, environment: dict[str, str] | None = N
         capture_output=True,
         text=True,
         check=False,
-        timeout=_PATIENCE,
+        timeout=patience,
     )
     return Result(done.returncode, done.stdout, done.stderr)
 
@@ -87,6 +89,7 @@ class Stage:
         self.token_file.write_text(f"{WRITER}\n")
         self.state = root / "state"
         self.last: Result | None = None
+        self.patience: float = _PATIENCE
         self.environment = {"XDG_STATE_HOME": str(self.state)}
         (root / "agents").mkdir()
         (root / "made").mkdir()
@@ -145,7 +148,9 @@ class Stage:
 
     def command(self, *arguments: str, **environment: str) -> Result:
         """Run any command of nightkeep in the clone."""
-        self.last = nightkeep(*arguments, cwd=self.clone, environment={**self.environment, **environment})
+        self.last = nightkeep(
+            *arguments, cwd=self.clone, environment={**self.environment, **environment}, patience=self.patience
+        )
         return self.last
 
     def run_in(self, directory: Path, issue: int, agent: str, *options: str) -> Result:
