@@ -36,9 +36,9 @@ while True:
 """
 
 
-def wait_for(condition: Callable[[], object]) -> None:
+def wait_for(condition: Callable[[], object], patience: float = _PATIENCE) -> None:
     """Wait until something is so."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, "it did not come to be"
         time.sleep(0.01)
@@ -55,6 +55,7 @@ class Running:
     stdout: str = ""
     stderr: str = ""
     after: float = field(default=0, init=False)
+    patience: float = _PATIENCE
 
     @property
     def runner(self) -> int:
@@ -66,7 +67,7 @@ class Running:
 
     def say(self, text: str) -> None:
         """Wait until the progress, which goes to a file, has a text."""
-        wait_for(lambda: text in self.progress.read_text())
+        wait_for(lambda: text in self.progress.read_text(), self.patience)
 
     @property
     def progress(self) -> Path:
@@ -75,7 +76,7 @@ class Running:
     def end(self) -> dict[str, object]:
         """Wait for the end; return the JSON document."""
         began = time.monotonic()
-        self.stdout, _ = self.process.communicate(timeout=_PATIENCE)
+        self.stdout, _ = self.process.communicate(timeout=self.patience)
         self.after = time.monotonic() - began
         self.status = self.process.returncode
         self.stderr = self.progress.read_text()

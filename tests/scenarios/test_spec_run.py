@@ -3,10 +3,14 @@
 import re
 import threading
 
+import pytest
+
 from runner.hub import drills
 from tests.scenarios.spec import agent, asks, order, prompt, pull_of, rows, run, spec, states
 from tests.scenarios.stage import NAME, Stage
 from tests.scenarios.test_signals import wait_for
+
+pytestmark = pytest.mark.timeout(400)  # a Spec run is several Runs
 
 
 def test_tickets_are_worked_off_in_the_order_of_their_links_and_the_whole_is_delivered(stage: Stage) -> None:

@@ -15,6 +15,8 @@ from tests.scenarios.spec import agent, order, pull_of, rows, run, spec, states
 from tests.scenarios.stage import NIGHTKEEP, Stage
 from tests.scenarios.test_signals import Running, wait_for
 
+pytestmark = pytest.mark.timeout(400)
+_PATIENCE = 150  # seconds; a Spec run is several Runs
 INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
 # What is half done when the moment comes; `there-<number>` says that it has.
 _HALF = "echo half > half-$number.txt; git add -A; git commit -qm half; echo rest > rest-$number.txt; {}"
@@ -39,10 +41,10 @@ def running(stage: Stage, script: str, *options: str) -> Iterator[Running]:
         )
     with process:
         try:
-            yield Running(stage, process, stage.root)
+            yield Running(stage, process, stage.root, patience=_PATIENCE)
         finally:
             process.kill()
-            wait_for(lambda: not stage.processes())
+            wait_for(lambda: not stage.processes(), _PATIENCE)
 
 
 def are_there(stage: Stage, *numbers: int) -> bool:
@@ -65,7 +67,7 @@ def test_all_tickets_are_told_before_any_is_waited_for_and_keep_their_work(
 ) -> None:
     spec(stage, [[], [2], [2], [3]])
     with running(stage, agent(stage, t3=half(stage), t4=half(stage))) as under_way:
-        wait_for(lambda: are_there(stage, 3, 4))
+        wait_for(lambda: are_there(stage, 3, 4), _PATIENCE)
         under_way.send(number)
         document = under_way.end()
     assert (under_way.status, document["code"]) == (128 + number, "interrupted"), under_way.stderr
@@ -89,7 +91,7 @@ def test_all_tickets_are_told_before_any_is_waited_for_and_keep_their_work(
 def test_a_ticket_whose_process_is_killed_is_recovered_at_once_and_the_others_go_on(stage: Stage) -> None:
     spec(stage, [[], [2], []])
     with running(stage, agent(stage, t2=half(stage))) as under_way:
-        wait_for(lambda: are_there(stage, 2))
+        wait_for(lambda: are_there(stage, 2), _PATIENCE)
         ticket_processes(stage)[2].send_signal(KILL)
         document = under_way.end()
     assert (under_way.status, document["cause"]) == (1, "Tickets not done: #2, #3"), under_way.stderr
@@ -105,9 +107,9 @@ def test_a_ticket_whose_process_is_killed_is_recovered_at_once_and_the_others_go
 def test_without_the_spec_run_its_tickets_end_by_themselves_and_the_next_one_goes_on(stage: Stage) -> None:
     spec(stage, [[], [2], [2]])
     with running(stage, agent(stage, t3=half(stage), t4=half(stage))) as under_way:
-        wait_for(lambda: are_there(stage, 3, 4))
+        wait_for(lambda: are_there(stage, 3, 4), _PATIENCE)
         under_way.send(KILL)
-        wait_for(lambda: not stage.processes())
+        wait_for(lambda: not stage.processes(), _PATIENCE)
     for ticket in (3, 4):
         assert {f"half-{ticket}.txt", f"rest-{ticket}.txt"} <= stage.files(f"issue-{ticket}")
         assert pull_of(stage, f"issue-{ticket}")["draft"]
@@ -132,7 +134,7 @@ def test_without_the_spec_run_its_tickets_end_by_themselves_and_the_next_one_goe
 def test_a_signal_while_the_whole_is_reviewed_keeps_the_reviews_work(stage: Stage) -> None:
     spec(stage, [[]])
     with running(stage, agent(stage, review=half(stage))) as under_way:
-        wait_for(lambda: are_there(stage, 1))
+        wait_for(lambda: are_there(stage, 1), _PATIENCE)
         under_way.send(TERM)
         document = under_way.end()
     assert (under_way.status, document["stage"]) == (143, "session"), under_way.stderr
