@@ -52,6 +52,13 @@ def branch_number(issue: int, branch: str) -> int | None:
     return int(match[1]) if match and match[1] != "1" else None
 
 
+def issue_of(branch: str) -> int | None:
+    """Return of which issue `branch` is an Issue branch, None when it is of none."""
+    match = re.match(r"issue-([1-9][0-9]{0,17})(?![0-9])", branch)
+    number = int(match[1]) if match else None
+    return number if number is not None and branch_number(number, branch) is not None else None
+
+
 def choose_branch(issue: int, on_origin: frozenset[int], newest: Mapping[int, PullRequest | None]) -> Choice:
     """Choose the Issue branch: finished work is never reopened, unfinished work is gone on from.
 

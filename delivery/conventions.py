@@ -14,7 +14,8 @@ class Conventions:
 
     `opens_draft` says whether a Failed run with work on origin and no pull request opens one. `merges` makes Runs Merge
     runs, which merge by `merge_method`. `repairs` and `moves` are the budgets of the Repair loop. `checkpoint_every` is
-    in seconds; `publishes_checkpoints` says whether they go to origin, None for where the repository is private.
+    in seconds; `publishes_checkpoints` says whether they go to origin, None for where the repository is private. The
+    word of `bots` counts like that of people who may write.
     """
 
     instructions: Instructions = field(default_factory=Instructions)
@@ -32,3 +33,4 @@ class Conventions:
     publishes_checkpoints: bool | None = None
     ready_label: str = "ready-for-agent"
     in_progress_label: str = "in-progress"
+    bots: Sequence[str] = ()

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from delivery.branches import Continuation
 from delivery.causes import Code, Stage
 from delivery.conventions import Conventions
-from delivery.errors import RunFailureError
+from delivery.errors import GitHubError, RunFailureError
 from delivery.failure import Failure, fail
 from delivery.github import GitHub
 from delivery.goal import Goal
+from delivery.issue_text import changes_since
 from delivery.preflight import Plan
 from delivery.prompt import Instructions, opening_prompt
 from delivery.pull_request import Description, PullRequests, describe
@@ -20,6 +21,7 @@ from delivery.text import one_line
 from worktree import Checkpoint, Redactor
 
 _SUBJECT_LIMIT = 72
+_CHANGED = "<!-- nightkeep:issue-changed -->"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ def issue_opening(plan: Plan, instructions: Instructions) -> Opening:
             vanished=vanished,
             instructions=instructions,
             spec=plan.spec,
+            told=plan.told,
         )
 
     def described(session: SessionResult) -> Description:
@@ -111,7 +114,21 @@ class Delivery:
         goal = loop.run()
         if not goal.merged:
             stages.stop_if_interrupted()
+            self._tell_changes(goal)
         return goal
+
+    def _tell_changes(self, goal: Goal) -> None:
+        """Say on the pull request that the issue is another one than the agent was told; trouble is only reported."""
+        number = self.stages.plan.issue.number
+        try:
+            changed = changes_since(self.github, number, self.stages.plan.told, self.conventions.bots)
+            if changed:
+                what = " and ".join(changed)
+                self.stages.report(f"#{number} was changed while the agent worked: {what}")
+                text = f"#{number} was changed after the agent was told of it: {what}. Look whether this still fits."
+                self.github.comment(goal.pull_request.number, _CHANGED, f"{_CHANGED}\n\n{text}\n")
+        except GitHubError as error:
+            self.stages.report(f"whether #{number} was changed meanwhile could not be told: {error}")
 
     def _take_over(self) -> None:
         stages, checkpoint = self.stages, self.stages.plan.checkpoint

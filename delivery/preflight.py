@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from delivery.branches import Blocked, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
 from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError
 from delivery.github import GitHub, Issue, PullRequest, Repository
+from delivery.issue_text import IssueText, text_of
 from delivery.issue_url import IssueUrl
 from delivery.vanished import AtWork, choose_checkpoint
 from worktree import CHECKPOINTS, Checkpoint, Launch, Origin, name_in_the_way, read_checkpoints
@@ -19,7 +20,7 @@ class Plan:
     `base_commit` is where origin has the Base branch; `fetched` are the commits of the branches that the worktree
     needs, which are here. `spec` is the issue that this one is a Ticket of, when that is worked on. `is_private` says
     whether the repository is, None when nobody looked. `checkpoint` is what a run has left that vanished with its
-    machine.
+    machine. `text` is what the agent is told of the issue, once it was read.
     """
 
     issue: Issue
@@ -30,6 +31,12 @@ class Plan:
     is_private: bool | None = None
     checkpoint: Checkpoint | None = None
     spec: Issue | None = None
+    text: IssueText | None = None
+
+    @property
+    def told(self) -> IssueText:
+        """What the agent is told of the issue."""
+        return self.text or text_of(self.issue)
 
     @property
     def branch(self) -> str:

@@ -6,7 +6,8 @@ from importlib.resources import files
 from string import Template
 
 from delivery.github import Issue
-from delivery.text import fenced, one_line
+from delivery.issue_text import IssueText, text_of
+from delivery.text import fenced
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,14 @@ def opening_prompt(
     vanished: bool = False,
     instructions: Instructions = Instructions(),
     spec: Issue | None = None,
+    told: IssueText | None = None,
 ) -> str:
     """Return the prompt of a Run's opening session.
 
     `continued` says that the branch has work, `vanished` that a session has left some here, uncommitted perhaps; `spec`
-    is the issue that this one is a Ticket of.
+    is the issue that this one is a Ticket of. `told` is what is to be said of the issue, by default its title and text.
     """
+    title, body = (told or text_of(issue)).as_prompt()
     already = "Nothing has been done on it yet."
     if continued or vanished:
         already = (
@@ -54,8 +57,8 @@ def opening_prompt(
         base=base,
         already=already,
         instructions=_section(instructions),
-        title=one_line(issue.title, 500),
-        body=fenced(issue.body or "(no text)") + (_as_whole(spec) if spec else ""),
+        title=title,
+        body=body + (_as_whole(spec) if spec else ""),
     )
 
 
@@ -67,12 +70,14 @@ def review_prompt(
     tickets: Sequence[str],
     vanished: bool = False,
     instructions: Instructions = Instructions(),
+    told: IssueText | None = None,
 ) -> str:
     """Return the prompt of a Spec review; `tickets` are lines that say what became of each Ticket."""
     template = (files("delivery") / "review.md").read_text(encoding="utf-8")
     already = (
         "\n- An earlier session has left changes in the files: see `git status` and `git diff`." if vanished else ""
     )
+    title, body = (told or text_of(spec)).as_prompt()
     # A prompt of the maintainers' own in place of ours is about work on an issue.
     added = Instructions() if instructions.replace else instructions
     return Template(template).substitute(
@@ -83,24 +88,32 @@ def review_prompt(
         tickets=fenced("\n".join(tickets)),
         already=already,
         instructions=_section(added),
-        title=one_line(spec.title, 500),
-        body=fenced(spec.body or "(no text)"),
+        title=title,
+        body=body,
     )
 
 
 def _as_whole(spec: Issue) -> str:
     """Return what a Ticket's agent is told of the Spec."""
+    title, body = text_of(spec).as_prompt()
     return (
         f"\n\nThis issue is a part of #{spec.number}. Others work on its other parts; do this one only, so that it "
         "fits into the whole, which is described like this (for you to know, not to do):\n\n"
-        f"Title: {one_line(spec.title, 500)}\n\n{fenced(spec.body or '(no text)')}"
+        f"Title: {title}\n\n{body}"
     )
 
 
 def repair_prompt(
-    issue: Issue, task: str, *, base: str, branch: str, instructions: Instructions = Instructions()
+    issue: Issue,
+    task: str,
+    *,
+    base: str,
+    branch: str,
+    instructions: Instructions = Instructions(),
+    told: IssueText | None = None,
 ) -> str:
     """Return the prompt of a Repair; `task` says what is to be mended, see `delivery.repair_tasks`."""
+    title, body = (told or text_of(issue)).as_prompt()
     # A prompt of the maintainers' own in place of ours is about the opening session.
     added = Instructions() if instructions.replace else instructions
     template = (files("delivery") / "repair.md").read_text(encoding="utf-8")
@@ -111,8 +124,8 @@ def repair_prompt(
         base=base,
         task=task,
         instructions=_section(added),
-        title=one_line(issue.title, 500),
-        body=fenced(issue.body or "(no text)"),
+        title=title,
+        body=body,
     )
 
 

@@ -15,6 +15,7 @@ from delivery.parts import Parts
 from delivery.pull_request import PullRequests
 from delivery.spec.account import show_as_it_is
 from delivery.telling import outcome_of, publish
+from delivery.tries import keep_count
 from delivery.unfinished import Unfinished
 from worktree import WENT_ON_FROM, DeferredError, Preserved, Worktree, has_record, orphans, rescued_by, retained_by
 
@@ -44,6 +45,7 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
     if outcome.preserved is Preserved.NOTHING_MADE and not unfinished.continued and not unfinished.delivered:
         parts.journal.enter("release")
         claim.release()
+    keep_count(parts, issue.number, outcome, base=unfinished.base, commit=None, continued=unfinished.continued)
     parts.journal.enter("end", result=outcome.result)
     parts.journal.close()
     return outcome

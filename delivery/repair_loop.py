@@ -29,6 +29,7 @@ from delivery.decision import Watch as WatchStep
 from delivery.errors import PolicyRefusal, RunFailureError
 from delivery.github import Check, GitHub, PullRequest
 from delivery.goal import Goal
+from delivery.issue_text import changes_since
 from delivery.loop_facts import Facts, Kind, Rules, Sample
 from delivery.prompt import repair_prompt
 from delivery.pull_request import Description, PullRequests, describe
@@ -160,6 +161,7 @@ class RepairLoop:
             base=facts.rules.base,
             branch=facts.rules.branch,
             instructions=self.conventions.instructions,
+            told=stages.plan.told,
         )
         session = stages.run_session(Stage.REPAIR, f"repair-{number}", prompt)
         unresolved = worktree.finish_merge(self._merging[1]) if step.kind is Kind.CONFLICT else None
@@ -295,9 +297,21 @@ class RepairLoop:
 
     def _merge(self, step: Merge, facts: Facts) -> Facts:
         assert self._pull is not None  # noqa: S101 - it was looked at just before
+        self._stop_if_changed()
         try:
             self._pull = self._self_merge.merge(self._pull, step.head)
         except MergeRefusedError as refused:
             self.stages.report(f"the merge was refused: {refused}; looking at everything once more")
             return facts.refused(str(refused))
         return replace(facts, pull=self._pull)
+
+    def _stop_if_changed(self) -> None:
+        """Raise PolicyRefusal when the issue is another one than the agent was told: a person decides then."""
+        plan = self.stages.plan
+        self.stages.stage = Stage.MERGE
+        changed = changes_since(self.github, plan.issue.number, plan.told, self.conventions.bots)
+        if changed:
+            raise PolicyRefusal(
+                f"issue #{plan.issue.number} was changed after the agent was told of it ({', '.join(changed)}), so "
+                "this is not merged unseen; look whether it still fits, and merge it"
+            )

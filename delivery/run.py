@@ -1,7 +1,7 @@
 """A Run: one issue, one pull request, from launch to clean-up."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from delivery.after_merge import finish_merged
@@ -12,6 +12,7 @@ from delivery.conventions import Conventions
 from delivery.delivery import Delivery, Opening, issue_opening
 from delivery.errors import GitHubError, PreflightError
 from delivery.failure import code_of, judge
+from delivery.issue_text import read_text
 from delivery.outcome import Outcome
 from delivery.parts import Parts
 from delivery.preflight import Plan, preflight, unanswered
@@ -20,6 +21,7 @@ from delivery.pull_request import PullRequests
 from delivery.session import Sessions
 from delivery.stages import Stages
 from delivery.telling import outcome_of, publish
+from delivery.tries import keep_count
 from worktree import (
     AcquisitionError,
     BranchTakenError,
@@ -46,6 +48,7 @@ class Run(Parts):
         PreflightError, with nothing begun.
         """
         examine(self.github, self.launch, self.origin, plan, conventions, logs=self.logs, report=self.report)
+        plan = self._read(plan, conventions)
         claim = self._claim(plan, conventions)
         before = plan.choice.pull_request if isinstance(plan.choice, Continuation) else None
         outcome = publish(self, plan.issue.number, before, self._work(plan, conventions, sessions))
@@ -55,6 +58,14 @@ class Run(Parts):
         if outcome.preserved is Preserved.NOTHING_MADE and not isinstance(plan.choice, Continuation):
             self.journal.enter("release")
             claim.release()
+        keep_count(
+            self,
+            plan.issue.number,
+            outcome,
+            base=plan.base,
+            commit=plan.base_commit,
+            continued=isinstance(plan.choice, Continuation),
+        )
         self.journal.enter("end", result=outcome.result)
         self.journal.close()
         return outcome
@@ -69,6 +80,13 @@ class Run(Parts):
             raise unanswered(error) from error
         except WorktreeError as error:
             raise PreflightError(str(error)) from error
+
+    def _read(self, plan: Plan, conventions: Conventions) -> Plan:
+        """Read what the agent is to be told; what becomes another later is found by that."""
+        try:
+            return replace(plan, text=read_text(self.github, plan.issue, conventions.bots, self.report))
+        except GitHubError as error:
+            raise unanswered(error) from error
 
     def _claim(self, plan: Plan, conventions: Conventions) -> Claim:
         claim = Claim(
@@ -92,6 +110,7 @@ class Run(Parts):
             continued=isinstance(plan.choice, Continuation),
             opens_draft=conventions.opens_draft,
             continue_command=self.continue_command,
+            text=plan.told.digest,
         )
         try:
             claim.make()

@@ -54,6 +54,17 @@ class Place:
         return cls(server=server, repository=repository)
 
 
+def place_of(launch: Launch) -> Place:
+    """Return the place that a clone is from; raises PreflightError when that is no server's."""
+    place = Place.of(launch)
+    if place is None:
+        raise PreflightError(
+            f"{launch.top} is no clone of a repository on GitHub (origin: {launch.origin_url or 'none'}); "
+            "run this in one: git clone https://github.com/OWNER/NAME"
+        )
+    return place
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn:
     """GitHub and origin, both with the token of `source`."""

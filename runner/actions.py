@@ -53,6 +53,19 @@ class WorkflowStep:
         )
         self._summarise(f"### Nightkeep did not begin\n\n{fenced(cause)}\n")
 
+    def skipped(self, why: str, seconds: float) -> None:
+        """Set the outputs of a pass that had nothing to do; it is no failure."""
+        self._set(
+            {
+                "outcome": "skipped",
+                "failure-cause": "",
+                "failure-code": "",
+                "work-preserved": "nothing-made",
+                "duration-seconds": f"{seconds:.0f}",
+            }
+        )
+        self._summarise(f"Nightkeep had nothing to do:\n\n{fenced(why)}\n")
+
     def broken(self, cause: str, seconds: float) -> None:
         """Set the outputs of a Run that ended by a bug outside of its Delivery: nobody knows what is where."""
         self._set(

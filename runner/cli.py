@@ -6,9 +6,25 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
+from runner.pickup_cli import RUN_EPILOG, TokenFile, explain, pickup, status
 from runner.rescue_cli import gc, rescue, worktrees
 
-_ORDER = ("run", "prompt", "doctor", "config", "logs", "recover", "worktrees", "rescue", "gc", "hub", "demo")
+_ORDER = (
+    "run",
+    "pickup",
+    "explain",
+    "status",
+    "prompt",
+    "doctor",
+    "config",
+    "logs",
+    "recover",
+    "worktrees",
+    "rescue",
+    "gc",
+    "hub",
+    "demo",
+)
 
 
 class _InOrder(TyperGroup):
@@ -33,21 +49,9 @@ app.add_typer(_config, name="config", help="Show the configuration, or what is w
 app.add_typer(worktrees, name="worktrees", help="See which worktrees of runs there are, and release what was retained.")
 app.add_typer(rescue, name="rescue", help="See what is kept of runs, get it back, or be rid of it.")
 app.command()(gc)
-
-_RUN_EPILOG = """\
-Exit status: 0 delivered, 1 failed with nothing left only here, 2 not begun, 3 failed with something kept only on this
-machine, 4 refused by GitHub's rules, 70 a bug, 128+n ended by signal n. Standard output holds the pull request's URL
-and nothing else.
-"""
-
-_TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="A file with the token. Default: token-file or token-command of your configuration, NIGHTKEEP_TOKEN, "
-        "GITHUB_TOKEN, `gh auth token`.",
-        metavar="FILE",
-    ),
-]
+app.command(epilog=RUN_EPILOG)(pickup)
+app.command()(explain)
+app.command()(status)
 
 
 def _show_version(wanted: bool) -> None:
@@ -70,7 +74,7 @@ def nightkeep(
     """
 
 
-@app.command(epilog=_RUN_EPILOG)
+@app.command(epilog=RUN_EPILOG)
 def run(
     context: typer.Context,
     issue_url: Annotated[str, typer.Argument(help="The issue, as https://github.com/OWNER/NAME/issues/7.")],
@@ -82,13 +86,19 @@ def run(
         ),
     ] = None,
     base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
-    token_file: _TokenFile = None,
+    token_file: TokenFile = None,
     merge: Annotated[
         bool | None, typer.Option("--merge/--no-merge", help="Merge the pull request once it is green.")
     ] = None,
     parallel: Annotated[
         int | None, typer.Option(help="How many sub-issues to work on at once. Default: 3.", metavar="N", min=1)
     ] = None,
+    check_starter: Annotated[
+        bool,
+        typer.Option(
+            "--check-starter", help="Skip an issue unless somebody with write access labelled it, as pickup does."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the URL.")] = False,
     ticket_of: Annotated[str | None, typer.Option(hidden=True)] = None,  # how a Spec run starts one, see `TicketOf`
 ) -> None:
@@ -114,6 +124,7 @@ def run(
         merge=merge,
         parallel=parallel,
         ticket_of=ticket_of,
+        checks_starter=check_starter,
     )
     raise typer.Exit(run_issue(options, context.obj))
 
@@ -123,7 +134,7 @@ def prompt(
     context: typer.Context,
     issue_url: Annotated[str, typer.Argument(help="The issue, as https://github.com/OWNER/NAME/issues/7.")],
     base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
-    token_file: _TokenFile = None,
+    token_file: TokenFile = None,
 ) -> None:
     """Print what an agent would be told if `nightkeep run` were started on the issue now. Claims nothing.
 
@@ -139,7 +150,7 @@ def prompt(
 @app.command()
 def doctor(
     context: typer.Context,
-    token_file: _TokenFile = None,
+    token_file: TokenFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Say what would stop a Run in this clone, or surprise you, each with its remedy.
@@ -176,7 +187,7 @@ def logs(
 def recover(
     context: typer.Context,
     *,
-    token_file: _TokenFile = None,
+    token_file: TokenFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Finish what killed runners left unfinished in this clone.

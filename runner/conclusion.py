@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from delivery.errors import PreflightError
 from delivery.note import show_command
 from delivery.outcome import Outcome, Result
+from delivery.pickup import NotReadyError
 from delivery.untold import RECOVER
 from runner.actions import WorkflowStep, error_annotation
 from runner.exit_codes import ExitCode, signal_exit_code
@@ -32,18 +33,33 @@ class Conclusion:
     def of(self, work: Callable[[Interruption], int], redact: Redactor) -> int:
         """Do the work of a command, which tells of its own end, and tell of what keeps it from getting there."""
         with recorded_signals() as interruption:
-            try:
-                return work(interruption)
-            except (PreflightError, LaunchError) as error:
-                return self.not_begun(redact(str(error)), ExitCode.NOT_BEGUN)
-            except Interrupted:
-                assert interruption.recorded is not None  # noqa: S101 - that is what raised it
-                return self.not_begun("interrupted", signal_exit_code(interruption.recorded))
-            except Exception as error:
-                self.progress.say(redact(traceback.format_exc()))
-                return self.broken(redact(f"a bug in Nightkeep: {type(error).__name__}: {error}"))
-            finally:
-                self.progress.close()
+            return self.within(interruption, work, redact)
+
+    def within(self, interruption: Interruption, work: Callable[[Interruption], int], redact: Redactor) -> int:
+        """Do the same for a command that records signals itself."""
+        try:
+            return work(interruption)
+        except NotReadyError as error:
+            return self.skipped(redact(str(error)))
+        except (PreflightError, LaunchError) as error:
+            return self.not_begun(redact(str(error)), ExitCode.NOT_BEGUN)
+        except Interrupted:
+            assert interruption.recorded is not None  # noqa: S101 - that is what raised it
+            return self.not_begun("interrupted", signal_exit_code(interruption.recorded))
+        except Exception as error:
+            self.progress.say(redact(traceback.format_exc()))
+            return self.broken(redact(f"a bug in Nightkeep: {type(error).__name__}: {error}"))
+        finally:
+            self.progress.close()
+
+    def skipped(self, why: str) -> int:
+        """Tell that there was nothing to do, in one line."""
+        self.progress.say(f"skipped: {why}")
+        self.log.discard()
+        self.step.skipped(why, self._seconds())
+        if self.as_json:
+            _print(json.dumps({"result": "skipped", "exit_code": 0, "cause": why}))
+        return 0
 
     def not_begun(self, why: str, status: int) -> int:
         """Tell that nothing was begun."""

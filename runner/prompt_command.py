@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 
 from delivery.branches import Continuation
+from delivery.issue_text import read_text
 from delivery.prompt import opening_prompt
 from runner.access import known_secrets
 from runner.actions import WorkflowStep
@@ -27,13 +28,15 @@ def _prompt(options: RunOptions, held: Mapping[str, str], progress: Progress, in
     wiring = wire(options, held, progress, interruption)
     try:
         plan = wiring.run.plan()
+        rules = conventions(wiring.settings(plan))
         return opening_prompt(
             plan.issue,
             base=plan.base,
             branch=plan.branch,
             continued=isinstance(plan.choice, Continuation),
             vanished=plan.checkpoint is not None,
-            instructions=conventions(wiring.settings(plan)).instructions,
+            instructions=rules.instructions,
+            told=read_text(wiring.run.github, plan.issue, rules.bots, wiring.run.report),
         )
     finally:
         wiring.run.github.close()

@@ -27,6 +27,23 @@ def _recover(access: Access, *, as_json: bool) -> int:
             "there is no token for GitHub, which is needed to turn pull requests into drafts and to write notes; give "
             "one by --token-file FILE"
         )
+    done = recovery_of(access, place).recover()
+    if as_json:
+        print(json.dumps([_as_document(one) for one in done], indent=2))  # noqa: T201 - the command's output
+    for line in runs_at_work(access.launch.common):
+        access.say(line)
+    if not done:
+        access.say("there is nothing to recover")
+    if any(one.trouble for one in done):
+        return ExitCode.DEFERRED
+    kept_here = any(one.is_kept_here for one in done)
+    return ExitCode.FAILED_KEPT_HERE if kept_here else 0
+
+
+def recovery_of(access: Access, place: Place) -> Recovery:
+    """Return what finishes the Runs of a clone; `access` must have GitHub and origin."""
+    assert access.github is not None  # noqa: S101 - the caller has looked
+    assert access.remote is not None  # noqa: S101
     git = access.launch.git
     parts = Parts(
         url=IssueUrl.parse(f"{place.server}/{place.repository}/issues/1") or _unreachable(),
@@ -41,18 +58,7 @@ def _recover(access: Access, *, as_json: bool) -> int:
         continue_command="",
     )
     logs = logs_of(access.start.machine.settings)
-    recovery = Recovery(run=parts, logs=logs, repository=place.repository, report=access.say)
-    done = recovery.recover()
-    if as_json:
-        print(json.dumps([_as_document(one) for one in done], indent=2))  # noqa: T201 - the command's output
-    for line in runs_at_work(access.launch.common):
-        access.say(line)
-    if not done:
-        access.say("there is nothing to recover")
-    if any(one.trouble for one in done):
-        return ExitCode.DEFERRED
-    kept_here = any(one.is_kept_here for one in done)
-    return ExitCode.FAILED_KEPT_HERE if kept_here else 0
+    return Recovery(run=parts, logs=logs, repository=place.repository, report=access.say)
 
 
 def _as_document(one: Recovered) -> dict[str, object]:

@@ -27,14 +27,15 @@ def run_issue(options: RunOptions, held: Mapping[str, str]) -> int:
     conclusion = Conclusion(progress=progress, step=WorkflowStep(environment), as_json=options.as_json, log=log)
     conclusion.step.begin()
     return conclusion.of(
-        lambda interruption: conclusion.ended(_run(options, held, progress, log, interruption)),
+        lambda interruption: conclusion.ended(work_on(options, held, progress, log, interruption)),
         redact,
     )
 
 
-def _run(
+def work_on(
     options: RunOptions, held: Mapping[str, str], progress: Progress, log: CommandLog, interruption: Interruption
 ) -> Outcome:
+    """Run one issue to its end. Raises PreflightError, NotReadyError and Interrupted, with nothing begun."""
     if options.ticket_of:
         end_without_parent(sys.stdin.fileno())
     wiring = wire(options, held, progress, interruption)
@@ -42,8 +43,12 @@ def _run(
         # Whoever started the Run of a Ticket has done that before.
         wiring = wiring if options.ticket_of else wiring.recovered()
         plan = told_spec(wiring, wiring.run.plan())
+        if options.seen is not None:
+            options.seen.check(plan.issue)
         loaded = wiring.loaded(plan)
         settings = loaded.settings
+        if options.checks_starter:
+            wiring.check_starter(settings, plan)
         place = wiring.log_place(settings)
         run, rules = wiring.begun(settings, place), conventions(settings)
         sessions = wiring.sessions(loaded, plan, place)

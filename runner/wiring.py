@@ -5,17 +5,21 @@ import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from delivery.branches import Fresh
 from delivery.checks import Patience, Required
 from delivery.conventions import Conventions
-from delivery.errors import PreflightError
+from delivery.errors import GitHubError, PreflightError
+from delivery.github import Issue
 from delivery.issue_url import IssueUrl
 from delivery.outcome import Outcome
-from delivery.preflight import Plan
+from delivery.pickup import NotReadyError, Pickup
+from delivery.preflight import Plan, unanswered
 from delivery.prompt import Instructions
+from delivery.ready_facts import Rules
 from delivery.run import Run
 from delivery.session import Sessions
 from runner.access import Place, Start, known_secrets
@@ -34,8 +38,24 @@ from worktree import CommitRule, Interruption, Journal, Launch, Redactor, host_n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """An issue as it was when it was found ready."""
+
+    title: str
+    body: str
+    ready_label: str
+
+    def check(self, issue: Issue) -> None:
+        """Raise NotReadyError for an issue that has been taken or changed since."""
+        if self.ready_label.lower() not in {label.lower() for label in issue.labels}:
+            raise NotReadyError(f"#{issue.number} is not labelled {self.ready_label} any more: somebody has taken it")
+        if (issue.title, issue.body) != (self.title, self.body):
+            raise NotReadyError(f"#{issue.number} was changed just now; the next pass looks at it again")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the user asked for, as typed; None for what was left out."""
+    """What the user asked for, as typed; None for what was left out. `seen` is the issue that pickup has found."""
 
     issue_url: str
     agent: str | None
@@ -45,6 +65,8 @@ class RunOptions:
     merge: bool | None = None
     parallel: int | None = None
     ticket_of: str | None = None
+    seen: Seen | None = None
+    checks_starter: bool = False
 
     def flags(self) -> dict[str, object]:
         """Return what was given as settings, by their names."""
@@ -113,6 +135,21 @@ class Wiring:
         """Return the Run with the settings' limits on git, and a journal beside its logs."""
         journal = Journal(logs.journal, redact=self.redact, report=self.progress.say)
         return replace(self.run, launch=self.launch.limited(git_limits(settings)), journal=journal)
+
+    def check_starter(self, settings: Settings, plan: Plan) -> None:
+        """Raise NotReadyError unless the issue was labelled by somebody who may start work, and is still as it was."""
+        pickup = Pickup(
+            github=self.run.github,
+            remote=self.launch.remote(self.run.origin),
+            repository=self.url.repository,
+            rules=pickup_rules(settings),
+            report=self.run.report,
+        )
+        try:
+            found = pickup.check_starter(plan.issue.number)
+        except GitHubError as error:
+            raise unanswered(error) from error
+        Seen(title=found.title, body=found.body, ready_label=settings.labels.ready).check(plan.issue)
 
     def log_place(self, settings: Settings) -> LogPlace:
         """Return where this command's logs go, if it begins its work now."""
@@ -214,6 +251,18 @@ def conventions(settings: Settings) -> Conventions:
         patience=Patience(grace=settings.checks.grace, limit=settings.limits.checks, poll=settings.checks.poll),
         ready_label=settings.labels.ready,
         in_progress_label=settings.labels.in_progress,
+        bots=settings.pickup.bots,
+    )
+
+
+def pickup_rules(settings: Settings) -> Rules:
+    """Return what the settings say about issues that may be taken."""
+    return Rules(
+        ready=settings.labels.ready,
+        in_progress=settings.labels.in_progress,
+        unready=settings.labels.unready,
+        settle=timedelta(seconds=settings.pickup.settle),
+        bots=settings.pickup.bots,
     )
 
 

@@ -104,13 +104,18 @@ class GitHub:
         return self._workflow_token
 
     def _login(self) -> str:
+        try:
+            return self.viewer()
+        except GitHubError:
+            return ""
+
+    def viewer(self) -> str:
+        """Return whose token it is."""
+
         def read() -> str:
             return str(self._transport.query("query { viewer { login } }", {})["viewer"]["login"])
 
-        try:
-            return self._transport.patiently(read)
-        except GitHubError:
-            return ""
+        return self._transport.patiently(read)
 
     def issue(self, number: int) -> Issue:
         """Return an issue."""
@@ -176,6 +181,13 @@ class GitHub:
             f"pulls?state={state}&head={head}&sort=created&direction=desc&per_page=100",
             # A renamed repository is followed to without the query, and all pull requests come.
             lambda page: [read_pull_request(pull) for pull in page if is_from(pull, branch, state)],
+        )
+
+    def open_pull_requests(self) -> list[PullRequest]:
+        """Return the open pull requests from branches of this repository, newest first."""
+        return self._transport.pages(
+            "pulls?state=open&per_page=100",
+            lambda page: [read_pull_request(pull) for pull in page if is_from(pull, pull["head"]["ref"], "open")],
         )
 
     def pull_request(self, number: int) -> PullRequest:

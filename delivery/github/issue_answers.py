@@ -23,7 +23,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
-    """An issue at the other end of a link, perhaps another repository's (OWNER/NAME).
+    """An issue at the other end of a link, perhaps another repository's; `parent` is whose sub-issue it is.
 
     A Ticket's blockers come without their labels.
     """
@@ -34,6 +34,7 @@ class Linked:
     url: str
     is_open: bool
     labels: frozenset[str] = frozenset()
+    parent: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +47,12 @@ class Ticket(Linked):
 
 
 class Word(StrEnum):
-    """What somebody did to an issue's labels or title."""
+    """What somebody did to an issue's labels, title or text."""
 
     LABELED = "labeled"
     UNLABELED = "unlabeled"
     RENAMED = "renamed"
+    EDITED = "edited"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +98,14 @@ class QueuedIssue:
 class Queue:
     """What a repository's labels say at one moment.
 
-    `ready` are the open issues labelled as ready, by number; `working` and `working_count` the open ones that are being
-    worked on; `done` the closed ones that are still labelled so, each with its labels. `viewer` is whose token it is.
+    `ready` are the open issues labelled as ready, by number; `working` the titles of the open ones that are being
+    worked on, the first hundred of `working_count`; `done` the closed ones that are still labelled so, each with its
+    labels. `viewer` is whose token it is.
     """
 
     viewer: str
     ready: tuple[QueuedIssue, ...]
-    working: tuple[int, ...]
+    working: Mapping[int, str]
     working_count: int
     done: Mapping[int, frozenset[str]]
 
@@ -130,6 +133,7 @@ def read_deed(node: Mapping[str, Any]) -> Deed:
 
 def read_linked(node: Mapping[str, Any]) -> Linked:
     """Read an issue at the other end of a link."""
+    parent = node.get("parent")
     return Linked(
         repository=node["repository"]["nameWithOwner"],
         number=node["number"],
@@ -137,6 +141,7 @@ def read_linked(node: Mapping[str, Any]) -> Linked:
         url=node["url"],
         is_open=node["state"] == "OPEN",
         labels=read_labels(node),
+        parent=(parent["repository"]["nameWithOwner"], parent["number"]) if parent else None,
     )
 
 

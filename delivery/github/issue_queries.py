@@ -3,6 +3,7 @@
 # An Issue has at most 50 blockers and 100 sub-issues on GitHub; more is asked for all the same, should there be more.
 _LINKED = """fragment Linked on Issue {
   number title state url repository { nameWithOwner } labels(first: 100) { nodes { name } }
+  parent { number repository { nameWithOwner } }
 }"""
 _WHOLE = (
     _LINKED

@@ -44,7 +44,7 @@ class Issues:
         return Queue(
             viewer=first["viewer"]["login"],
             ready=tuple(sorted(map(self._whole, found), key=lambda issue: issue.number)),
-            working=tuple(sorted(node["number"] for node in working_ones["nodes"] if node)),
+            working={node["number"]: node["title"] for node in working_ones["nodes"] if node},
             working_count=working_ones["totalCount"],
             done={node["number"]: read_labels(node) for node in done if node},
         )
@@ -167,6 +167,7 @@ class Issues:
             url=linked.url,
             is_open=linked.is_open,
             labels=linked.labels,
+            parent=linked.parent,
             tickets=node["subIssuesSummary"]["total"],
             blockers=blockers,
             unseen_blockers=unseen,

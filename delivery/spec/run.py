@@ -109,6 +109,7 @@ class SpecRun(Run):
                 tickets=tickets,
                 vanished=vanished,
                 instructions=conventions.instructions,
+                told=plan.told,
             )
 
         def described(session: SessionResult) -> Description:

@@ -7,6 +7,7 @@ from runner.settings.schema import settings_schema
 from runner.settings.show import show
 from runner.settings.sources import home_relative
 from runner.settings.trust import entry_for, is_repository, is_trusted
+from runner.settings.values import read_duration
 
 __all__ = [
     "REPOSITORY_FILE",
@@ -20,6 +21,7 @@ __all__ = [
     "is_repository",
     "is_trusted",
     "load_settings",
+    "read_duration",
     "settings_schema",
     "show",
 ]

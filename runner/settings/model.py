@@ -12,6 +12,7 @@ from runner.settings.values import (
     Days,
     Duration,
     Label,
+    Login,
     Repository,
     Several,
     Size,
@@ -148,6 +149,22 @@ class LabelSettings(Section):
 
     ready: Label = _key("ready-for-agent", "The label of an issue that an agent may take.")
     in_progress: Label = _key("in-progress", "The label of an issue that a Run works on.")
+    unready: tuple[Label, ...] = _key(
+        ("ready-for-human", "needs-info", "needs-triage", "wontfix"),
+        "The labels of issues that are for people, whatever other label they have: pickup takes none of them.",
+    )
+
+
+class PickupSettings(Section):
+    """Which issues nightkeep pickup takes."""
+
+    limit: Count = _key(3, "How many open issues may be labelled as being worked on before no more is taken.")
+    settle: Duration = _key(
+        "10m", "How long an issue must have been left alone: since it was labelled, and its links were changed."
+    )
+    bots: tuple[Login, ...] = _key(
+        (), "The bots whose label lets an issue be taken, such as renovate[bot]; people need write access instead."
+    )
 
 
 class LogSettings(Section):
@@ -198,6 +215,7 @@ class Settings(Section):
     failed_run: FailedRunSettings = Field(default_factory=FailedRunSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     labels: LabelSettings = Field(default_factory=LabelSettings)
+    pickup: PickupSettings = Field(default_factory=PickupSettings)
     trusted_repositories: tuple[Repository, ...] = _key(
         (),
         "The repositories whose configuration is used, as OWNER/NAME on github.com or HOST/OWNER/NAME.",

@@ -21,6 +21,7 @@ _LONGEST = 30 * 24 * 3600
 _LARGEST = 10**12
 _MOST_DAYS = 3650
 _MOST_TIMES = 100
+_LOGIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(\[bot\])?")
 _LONGEST_LABEL = 50  # characters; GitHub's limit
 # What a shell takes literally.
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
@@ -49,6 +50,11 @@ def _duration(value: object) -> float:
     if not 0 < seconds <= _LONGEST:
         raise ValueError("must be a duration: 90s, 15m, 2h or a number of seconds, above 0 and up to 30 days")
     return seconds
+
+
+def read_duration(text: str) -> float:
+    """Return the seconds that a duration stands for, as it may be written in a file. Raises ValueError."""
+    return _duration(text)
 
 
 def _size(value: object) -> int:
@@ -153,6 +159,12 @@ def _repository(text: str) -> str:
     return text
 
 
+def _login(value: str) -> str:
+    if not _LOGIN.fullmatch(value.strip()):
+        raise ValueError("must be an account's login, such as olga or renovate[bot]")
+    return value.strip()
+
+
 def _path(value: object) -> Path:
     text = str(value) if isinstance(value, str | Path) else ""
     try:
@@ -217,5 +229,6 @@ Command = Annotated[str, AfterValidator(_command)]
 
 Text = Annotated[str, AfterValidator(_text)]
 Label = Annotated[str, AfterValidator(_label)]
+Login = Annotated[str, AfterValidator(_login)]
 Repository = Annotated[str, AfterValidator(_repository)]
 AbsolutePath = Annotated[Path, BeforeValidator(_path)]

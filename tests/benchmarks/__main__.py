@@ -14,6 +14,7 @@ from tests.benchmarks.keeping import across_rows, keeping_rows
 from tests.benchmarks.large import Large
 from tests.benchmarks.measure import Row, counts_processor_time, table
 from tests.benchmarks.owning import reclaim_rows
+from tests.benchmarks.picking import picking_rows
 from tests.benchmarks.runs import run_rows, start_rows
 from tests.benchmarks.snapshots import snapshot_rows
 from tests.benchmarks.specs import spec_rows
@@ -34,6 +35,7 @@ def main(rounds: int = 10) -> None:
         load = os.getloadavg()[0]
         rows = [] if counts_processor_time() else [*start_rows(rounds), *run_rows(_made(root / "runs"), rounds)]
         rows += [] if counts_processor_time() else spec_rows(_made(root / "specs"))
+        rows += picking_rows(_made(root / "picking"), rounds)
         rows += reclaim_rows(_made(root / "reclaim"), rounds)
         rows += _large_rows(root, Path(elsewhere), rounds)
     print(table(rows))  # noqa: T201

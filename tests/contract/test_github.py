@@ -33,12 +33,14 @@ def test_every_method_is_as_described(github: GitHub, pull: int, hub: Hub, excha
     calls: dict[str, Callable[[], object]] = {
         "repository": github.repository,
         "is_workflow_token": github.is_workflow_token,
+        "viewer": github.viewer,
         "issue": lambda: github.issue(pull),
         "labels": github.labels,
         "create_label": lambda: github.create_label("ready", "0e8a16", "An agent may take it"),
         "add_label": lambda: github.add_label(pull, "area/api"),
         "remove_label": lambda: github.remove_label(pull, "area/api"),
         "pull_requests": lambda: github.pull_requests("topic"),
+        "open_pull_requests": github.open_pull_requests,
         "pull_request": lambda: github.pull_request(pull),
         "open_pull_request": lambda: pull,  # the fixture did
         "edit_pull_request": lambda: github.edit_pull_request(pull, title="Better", body="Said."),

@@ -20,6 +20,9 @@ def test_the_version(tmp_path: Path) -> None:
         (("run", "-h"), ("--agent",)),
         (("hub", "--help"), ("--root", "--port", "--repository", "--token", "--check", "10 minutes", "/api/v3")),
         (("demo", "--help"), ("Needs no account",)),
+        (("pickup", "--help"), ("--loop", "--every", "--merge", "--json", "Exit status")),
+        (("explain", "--help"), ("--base", "--json", "Changes nothing")),
+        (("status", "--help"), ("--once", "--json", "Changes nothing")),
         (("prompt", "--help"), ("--base", "--token-file", "Claims nothing")),
         (("logs", "-h"), ("--repository", "--json", "Command log")),
         (("config", "--help"), ("show", "check")),
@@ -36,7 +39,22 @@ def test_the_help(tmp_path: Path, arguments: tuple[str, ...], said: tuple[str, .
 def test_the_commands_stand_in_the_order_of_their_use(tmp_path: Path) -> None:
     lines = nightkeep("--help", cwd=tmp_path, environment={"COLUMNS": "200"}).stdout.splitlines()
     names = [line.split()[1] for line in lines if line.startswith("│ ") and line[2:3].isalpha()]
-    assert names == ["run", "prompt", "doctor", "config", "logs", "recover", "worktrees", "rescue", "gc", "hub", "demo"]
+    assert names == [
+        "run",
+        "pickup",
+        "explain",
+        "status",
+        "prompt",
+        "doctor",
+        "config",
+        "logs",
+        "recover",
+        "worktrees",
+        "rescue",
+        "gc",
+        "hub",
+        "demo",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +65,7 @@ def test_the_commands_stand_in_the_order_of_their_use(tmp_path: Path) -> None:
         ("hub", "--root", "x", "--port", "70000"),
         ("hub", "--root", "x", "--check", "x"),
         ("demo", "now"),
+        ("pickup", "--loop", "--every", "soon"),
     ],
 )
 def test_a_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:

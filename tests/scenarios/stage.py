@@ -146,12 +146,42 @@ class Stage:
         self._check(before, result)
         return result
 
+    def pickup(self, agent: str, *options: str, **environment: str) -> Result:
+        """Run `nightkeep pickup` in the clone with the writer's token file, and check what holds after every Run.
+
+        Issues count as settled after a second, so what is to be taken is to be made older: `people.age`.
+        """
+        before = self._clone_as_it_is()
+        settle = {"NIGHTKEEP_PICKUP_SETTLE": "1s", **environment}
+        result = self.command("pickup", "--agent", agent, "--token-file", str(self.token_file), *options, **settle)
+        self._check(before, result)
+        return result
+
+    def ready(self, title: str = "Add a lamp", *, by: str = "olga", author: str = "eve", age: int = 3600) -> int:
+        """File an issue by one person that another one, who may write here, labels as ready; return its number."""
+        self.hub.facts.permit(NAME, by, "write")
+        number = self.people.open(author, title)
+        self.people.label(number, by, "ready-for-agent")
+        self.people.age(number, age)
+        return number
+
     def command(self, *arguments: str, **environment: str) -> Result:
         """Run any command of nightkeep in the clone."""
         self.last = nightkeep(
             *arguments, cwd=self.clone, environment={**self.environment, **environment}, patience=self.patience
         )
         return self.last
+
+    def started(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """Start a command of nightkeep in the clone that goes on by itself; issues settle after a second."""
+        return self.started_as(*NIGHTKEEP, *arguments)
+
+    def started_as(self, *command: str, stdout: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
+        """Start any command in the clone so."""
+        environment = {**os.environ, **self.environment, "NIGHTKEEP_PICKUP_SETTLE": "1s"}
+        return subprocess.Popen(
+            command, cwd=self.clone, env=environment, stdout=stdout, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        )
 
     def run_in(self, directory: Path, issue: int, agent: str, *options: str) -> Result:
         """Run `nightkeep run` somewhere else than in the clone."""
@@ -200,8 +230,15 @@ class Stage:
         return comments[0]
 
     def refs(self) -> set[str]:
-        """Return the full names of origin's refs."""
-        return set(git(self.world.origin, "for-each-ref", "--format=%(refname)").split())
+        """Return the full names of origin's refs, but for those that `tries` returns."""
+        return {ref for ref in self._all_refs() if not ref.startswith("refs/nightkeep/tries/")}
+
+    def tries(self) -> list[str]:
+        """Return the refs of origin that count Runs which made nothing."""
+        return sorted(ref for ref in self._all_refs() if ref.startswith("refs/nightkeep/tries/"))
+
+    def _all_refs(self) -> list[str]:
+        return git(self.world.origin, "for-each-ref", "--format=%(refname)").split()
 
     def subject(self, ref: str) -> str:
         """Return the subject of the commit that origin holds at a ref."""

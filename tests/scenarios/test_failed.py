@@ -54,6 +54,7 @@ def test_nothing_made_releases_the_claim(stage: Stage) -> None:
     assert (result.status, result.document["preserved"]) == (1, "nothing-made"), result
     assert (result.document["pull_request"], result.document["places"]) == (None, [])
     assert stage.refs() == {"refs/heads/main"}
+    assert [ref.startswith(f"refs/nightkeep/tries/{number}/") for ref in stage.tries()] == [True]
     assert stage.pulls() == []
     assert stage.labels(number) == {"bug", "ready-for-agent"}
     assert "**Preserved:** nothing was made" in stage.note(number)

@@ -1,0 +1,40 @@
+"""Issues that wait for each other."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from delivery.github import QueuedIssue
+
+Key = tuple[str, int]
+
+
+def cycle_of(start: Key, waits: Mapping[Key, Sequence[Key]]) -> tuple[Key, ...]:
+    """Return the shortest way along which `start` waits for itself, it first; empty when it does not.
+
+    `waits` says which issue waits for which others.
+    """
+    came_from: dict[Key, Key] = {}
+    waiting = deque([start])
+    while waiting:
+        here = waiting.popleft()
+        for there in waits.get(here, ()):
+            if there == start:
+                way = [here]
+                while way[-1] != start:
+                    way.append(came_from[way[-1]])
+                return tuple(reversed(way))
+            if there not in came_from:
+                came_from[there] = here
+                waiting.append(there)
+    return ()
+
+
+def waits_of(issue: QueuedIssue, repository: str) -> dict[Key, tuple[Key, ...]]:
+    """Return what one issue tells of who waits for whom: it for its open blockers, sub-issues for their Specs."""
+    own = (repository.lower(), issue.number)
+    blockers = [one for one in issue.blockers if one.is_open]
+    waits = {own: tuple((one.repository.lower(), one.number) for one in blockers)}
+    for one in blockers:
+        if one.parent is not None:
+            waits[(one.repository.lower(), one.number)] = ((one.parent[0].lower(), one.parent[1]),)
+    return waits

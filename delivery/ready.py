@@ -1,0 +1,240 @@
+"""Whether pickup may take an issue, decided from facts.
+
+All facts about an issue are told in one order; the first that stands in the way is the reason for which it is passed
+over. A fact that costs a question to GitHub is asked for only when nothing else stands in the way.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from delivery.branches import branch_number
+from delivery.github import Deed, Role, Word
+from delivery.labelling import changes_since, labelling
+from delivery.ready_facts import Fact, Facts, Lets, Name, clock, lets, listed, name_of, who, why_not, worn
+from delivery.tries import waits_until
+
+BASE_FIX = "base-fix"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The issue may be taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """It may not be taken, because of `fact`."""
+
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class LookForPullRequest:
+    """Whether it has a pull request must be known first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskForRole:
+    """What that user may do must be known first."""
+
+    login: str
+
+
+Verdict = Ready | PassedOver | LookForPullRequest | AskForRole
+
+
+def judge(facts: Facts) -> Verdict:
+    """Decide whether an issue may be taken, or what must be known for that."""
+    told = explain(facts)
+    against = next((fact for fact in told if fact.lets is Lets.NO), None)
+    if against is not None:
+        return PassedOver(against)
+    return next_look(facts) or Ready()
+
+
+def next_look(facts: Facts) -> LookForPullRequest | AskForRole | None:
+    """Return what is to be asked next to know every fact, whatever stands in the way; None when all are known."""
+    unknown = next((fact for fact in explain(facts) if fact.lets is Lets.UNKNOWN), None)
+    if unknown is None:
+        return None
+    return LookForPullRequest() if unknown.name is Name.STARTED else AskForRole(_to_ask(facts))
+
+
+def explain(facts: Facts) -> tuple[Fact, ...]:
+    """Return every fact, in order. What stands in the way is written to follow `#7`."""
+    return (
+        _open(facts),
+        _label(facts),
+        _unready(facts),
+        _claim(facts),
+        _spec(facts),
+        _base_fix(facts),
+        _blockers(facts),
+        _started(facts),
+        _tickets(facts),
+        _settled(facts),
+        _starter(facts),
+        _text(facts),
+        _wait(facts),
+    )
+
+
+def _open(facts: Facts) -> Fact:
+    return Fact(Name.OPEN, lets(facts.issue.is_open), "is open" if facts.issue.is_open else "is closed")
+
+
+def _label(facts: Facts) -> Fact:
+    found = worn(facts, facts.rules.ready)
+    return Fact(Name.LABEL, lets(found), f"is labelled {found[0]}" if found else f"is not labelled {facts.rules.ready}")
+
+
+def _unready(facts: Facts) -> Fact:
+    found = worn(facts, *facts.rules.unready)
+    return Fact(
+        Name.UNREADY,
+        lets(not found),
+        f"is labelled {', '.join(found)}" if found else "has no label that is for people",
+    )
+
+
+def _claim(facts: Facts) -> Fact:
+    if facts.holder:
+        return Fact(Name.CLAIM, Lets.NO, f"is taken by {facts.holder}")
+    found = worn(facts, facts.rules.in_progress)
+    return Fact(Name.CLAIM, lets(not found), f"is labelled {found[0]}" if found else "is taken by nobody")
+
+
+def _spec(facts: Facts) -> Fact:
+    parent = facts.issue.parent
+    if parent is None:
+        return Fact(Name.SPEC, Lets.YES, "is no sub-issue")
+    return Fact(Name.SPEC, Lets.NO, f"is a sub-issue of {name_of(parent, facts.repository)}, and is worked on with it")
+
+
+def _base_fix(facts: Facts) -> Fact:
+    found = worn(facts, BASE_FIX)
+    why = f"is labelled {found[0]}, and is worked on by the Run that needs it" if found else "is no Base fix"
+    return Fact(Name.BASE_FIX, lets(not found), why)
+
+
+def _blockers(facts: Facts) -> Fact:
+    issue = facts.issue
+    open_ones = [one for one in issue.blockers if one.is_open]
+    said = []
+    if open_ones:
+        said.append(f"is blocked by {listed(facts, open_ones)}")
+    if issue.unseen_blockers:
+        many = "1 issue" if issue.unseen_blockers == 1 else f"{issue.unseen_blockers} issues"
+        said.append(f"is blocked by {many} that the token may not see")
+    if not said:
+        closed = f"; {listed(facts, issue.blockers)} closed" if issue.blockers else ""
+        return Fact(Name.BLOCKERS, Lets.YES, f"is blocked by no open issue{closed}")
+    if facts.cycle:
+        said.append(
+            f"waits for itself ({' waits for '.join((*facts.cycle, facts.cycle[0]))}): take one of the links away"
+        )
+    return Fact(Name.BLOCKERS, Lets.NO, ", and ".join(said))
+
+
+def _started(facts: Facts) -> Fact:
+    branches = sorted(one for one in facts.branches if branch_number(facts.issue.number, one) is not None)
+    remedy = "a person goes on with it: nightkeep run"
+    if branches:
+        return Fact(Name.STARTED, Lets.NO, f"has been started, {branches[0]} is on origin; {remedy}")
+    if facts.pull_request:
+        return Fact(Name.STARTED, Lets.NO, f"has been started, {facts.pull_request} is from its branch; {remedy}")
+    if facts.pull_request is None:
+        return Fact(Name.STARTED, Lets.UNKNOWN, "has no branch on origin; whether it has a pull request was not asked")
+    return Fact(Name.STARTED, Lets.YES, "has not been started: no branch and no pull request")
+
+
+def _tickets(facts: Facts) -> Fact:
+    issue = facts.issue
+    if not issue.tickets:
+        return Fact(Name.TICKETS, Lets.YES, "has no sub-issues")
+    still = issue.tickets - issue.tickets_closed
+    if not still:
+        return Fact(Name.TICKETS, Lets.NO, "has sub-issues, and all of them are closed")
+    return Fact(Name.TICKETS, Lets.YES, f"has {still} open sub-issue{'' if still == 1 else 's'} of {issue.tickets}")
+
+
+def _settled(facts: Facts) -> Fact:
+    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    moments = [moment for moment in (labelled.at if labelled else None, facts.issue.linked_at) if moment]
+    last = max(moments, default=facts.issue.created_at)
+    until = last + facts.rules.settle
+    if facts.now < until:
+        return Fact(
+            Name.SETTLED,
+            Lets.NO,
+            f"is not settled: labels or links changed at {clock(last)}; it is at {clock(until)}",
+        )
+    return Fact(Name.SETTLED, Lets.YES, f"is settled: nobody has changed labels or links since {clock(last)}")
+
+
+def _starter(facts: Facts) -> Fact:
+    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    if labelled is None:
+        return Fact(Name.STARTER, Lets.NO, f"shows nobody who labelled it {facts.rules.ready}; label it anew")
+    said = f"was labelled {facts.rules.ready} by {who(labelled.actor)}"
+    match may_start(labelled.actor, facts.rules.bots, facts.roles):
+        case None:
+            return Fact(Name.STARTER, Lets.UNKNOWN, f"{said}; what they may do here was not asked")
+        case True:
+            return Fact(Name.STARTER, Lets.YES, f"{said}, who may start work here")
+        case False:
+            return Fact(Name.STARTER, Lets.NO, f"{said}, {why_not(labelled.actor)}")
+
+
+def _text(facts: Facts) -> Fact:
+    """Whoever may not write here must not change what was let through; whoever labelled has seen what came before."""
+    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    changes = changes_since(labelled, facts.issue) if labelled else ()
+    known = [(change, may_start(change.actor, facts.rules.bots, facts.roles)) for change in changes]
+    for change, allowed in known:
+        if allowed is False:
+            what = "title" if change.what is Word.RENAMED else "text"
+            by = f"{who(change.actor)}, {why_not(change.actor)}"
+            return Fact(Name.TEXT, Lets.NO, f"had its {what} changed after it was labelled, by {by}; label it anew")
+    if any(allowed is None for _, allowed in known):
+        return Fact(
+            Name.TEXT,
+            Lets.UNKNOWN,
+            "was changed after it was labelled, by somebody of whom nobody asked what they may do",
+        )
+    return Fact(
+        Name.TEXT, Lets.YES, "has the text that it was labelled with" if not known else "was changed by who may"
+    )
+
+
+def _wait(facts: Facts) -> Fact:
+    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    tries = tuple(moment for moment in facts.tries if labelled is None or moment > labelled.at)
+    until = waits_until(tries)
+    if until is None:
+        return Fact(Name.WAIT, Lets.YES, "has had no Run that made nothing since it was labelled")
+    runs = "its last Run" if len(tries) == 1 else f"its last {len(tries)} Runs"
+    if facts.now < until:
+        return Fact(
+            Name.WAIT, Lets.NO, f"waits until {clock(until)}, because {runs} made nothing; labelled anew it does not"
+        )
+    return Fact(
+        Name.WAIT, Lets.YES, f"has waited long enough: {runs} made nothing, the last one at {clock(max(tries))}"
+    )
+
+
+def may_start(login: str, bots: tuple[str, ...], roles: Mapping[str, Role]) -> bool | None:
+    """Whether somebody's word starts work: write access, or for a bot its place in the list; None while not asked."""
+    if not login:
+        return False
+    if login.endswith("[bot]"):
+        return login.lower() in {bot.lower() for bot in bots}
+    role = roles.get(login.lower())
+    return None if role is None else role.may_write
+
+
+def _to_ask(facts: Facts) -> str:
+    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    changes: tuple[Deed, ...] = changes_since(labelled, facts.issue) if labelled else ()
+    logins = [*([labelled.actor] if labelled else []), *(change.actor for change in changes)]
+    return next(login for login in logins if may_start(login, facts.rules.bots, facts.roles) is None)

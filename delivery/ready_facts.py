@@ -1,0 +1,124 @@
+"""What is known of an issue that may be taken, and how it is put into words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from delivery.github import Linked, QueuedIssue, Role
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the settings say about issues that may be taken. Labels and logins count whatever their case.
+
+    An issue with one of the `unready` labels is a person's. `settle` is how long it must have been left alone; `bots`
+    are those whose word counts.
+    """
+
+    ready: str = "ready-for-agent"
+    in_progress: str = "in-progress"
+    unready: tuple[str, ...] = ("ready-for-human", "needs-info", "needs-triage", "wontfix")
+    settle: timedelta = timedelta(minutes=10)
+    bots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of an issue at the moment `now`.
+
+    `viewer` is whose token it is. `branches` are those that origin has. `pull_request` is the address of the newest
+    pull request from the issue's first branch, "" for none, None while nobody looked. `roles` are what people may do,
+    by login in small letters, as far as it was asked. `tries` are when Runs ended that made nothing. `cycle` names the
+    issues, this one first, that wait for each other. `holder` says who has the claim, "" for nobody.
+    """
+
+    issue: QueuedIssue
+    repository: str
+    rules: Rules
+    now: datetime
+    viewer: str = ""
+    branches: frozenset[str] = frozenset()
+    pull_request: str | None = None
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    tries: tuple[datetime, ...] = ()
+    cycle: tuple[str, ...] = ()
+    holder: str = ""
+
+
+class Name(StrEnum):
+    """The facts, in their order."""
+
+    OPEN = "open"
+    LABEL = "label"
+    UNREADY = "for people"
+    CLAIM = "claim"
+    SPEC = "sub-issue"
+    BASE_FIX = "base fix"
+    BLOCKERS = "blockers"
+    STARTED = "started"
+    TICKETS = "sub-issues"
+    SETTLED = "settled"
+    STARTER = "who started it"
+    TEXT = "text"
+    WAIT = "wait"
+
+
+class Lets(StrEnum):
+    """Whether a fact lets an issue be taken; UNKNOWN while nobody looked."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact, and a sentence about it without its subject."""
+
+    name: Name
+    lets: Lets
+    text: str
+
+
+def name_of(linked: Linked, repository: str) -> str:
+    """Return how an issue is called in texts about another one of `repository`."""
+    own = linked.repository.lower() == repository.lower()
+    return f"#{linked.number}" if own else f"{linked.repository}#{linked.number}"
+
+
+def lets(fact: object) -> Lets:
+    """Say whether something lets the issue be taken."""
+    return Lets.YES if fact else Lets.NO
+
+
+def worn(facts: Facts, *labels: str) -> list[str]:
+    """Return those labels that the issue has, as it spells them."""
+    wanted = {label.lower() for label in labels}
+    return sorted(label for label in facts.issue.labels if label.lower() in wanted)
+
+
+def listed(facts: Facts, linked: Sequence[Linked]) -> str:
+    """Name issues, the first ones."""
+    names = [name_of(one, facts.repository) for one in linked]
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def who(login: str) -> str:
+    """Name an account in a sentence."""
+    return f"@{login}" if login else "an account that is gone"
+
+
+def why_not(login: str) -> str:
+    """Say why that account's word does not count."""
+    if login.endswith("[bot]"):
+        return "a bot that pickup.bots does not name"
+    return "who may not write here" if login else "so nobody can tell what it may do"
+
+
+def clock(moment: datetime) -> str:
+    """Write a moment for a person."""
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,84 @@
+"""Runs that made nothing, as refs of origin, so that every machine lets the issue wait.
+
+    refs/nightkeep/tries/<issue>/<20261130T221500Z>     one for each such Run; it names a commit that origin has anyway
+
+A name alone says all, so one `git ls-remote` reads them, and GitHub's API is not asked. Whoever may write one may push
+to the repository: a comment could be anybody's. They go once a Run on the issue makes something.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from delivery.outcome import Outcome, Result
+from delivery.parts import Parts
+from worktree import GitError, Preserved
+from worktree.remote import ABSENT, RefUpdate, Remote
+
+TRIES = "refs/nightkeep/tries/"
+_FIRST_WAIT = timedelta(hours=1)
+_MOST_DOUBLINGS = 9  # three weeks
+_STAMP = "%Y%m%dT%H%M%SZ"
+_REF = re.compile(re.escape(TRIES) + r"([1-9][0-9]{0,17})/([0-9]{8}T[0-9]{6}Z)")
+
+
+def waits_until(tries: Iterable[datetime]) -> datetime | None:
+    """Return until when an issue waits after such Runs: an hour after the first, twice as long after each one more."""
+    moments = sorted(tries)
+    if not moments:
+        return None
+    doublings = min(len(moments) - 1, _MOST_DOUBLINGS)
+    return moments[-1] + _FIRST_WAIT * (1 << doublings)
+
+
+def read_tries(refs: Iterable[str]) -> dict[int, tuple[datetime, ...]]:
+    """Return when which issue's Runs made nothing; what else is among the refs is left out."""
+    found: dict[int, list[datetime]] = {}
+    for ref in refs:
+        match = _REF.fullmatch(ref)
+        try:
+            moment = datetime.strptime(match[2], _STAMP).replace(tzinfo=UTC) if match else None
+        except ValueError:  # the thirtieth of February
+            moment = None
+        if match and moment:
+            found.setdefault(int(match[1]), []).append(moment)
+    return {issue: tuple(sorted(moments)) for issue, moments in found.items()}
+
+
+def keep_count(parts: Parts, issue: int, outcome: Outcome, *, base: str, commit: str | None, continued: bool) -> None:
+    """Put down a Run that made nothing, or forget those before one that made something; trouble is only reported.
+
+    `base` is where it started from, at `commit`, None where that has to be fetched. One that a signal ended does not
+    count: somebody stopped it. A Continuation has made something, if only before.
+    """
+    if outcome.interruption is not None:
+        return
+    tries = Tries(parts.launch.remote(parts.origin).completing())
+    try:
+        if outcome.preserved is not Preserved.NOTHING_MADE or outcome.result is Result.DELIVERED or continued:
+            tries.forget(issue)
+        else:
+            there = commit or tries.remote.fetch(base)[base]
+            tries.record(issue, datetime.now(UTC), there)
+    except GitError as error:
+        parts.report(f"how often Runs on #{issue} made nothing could not be put down: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """The refs on one origin. Raises GitError."""
+
+    remote: Remote
+
+    def record(self, issue: int, moment: datetime, commit: str) -> None:
+        """Put down that a Run made nothing; `commit` is one that is here, and on origin."""
+        ref = f"{TRIES}{issue}/{moment.astimezone(UTC):{_STAMP}}"
+        self.remote.push(RefUpdate(ref, commit, ABSENT))
+
+    def forget(self, *issues: int) -> None:
+        """Forget the Runs that made nothing on those issues."""
+        patterns = [f"{TRIES}{issue}/*" for issue in issues]
+        there = self.remote.read(*patterns) if patterns else {}
+        if there:
+            self.remote.push(*(RefUpdate(ref, ABSENT, oid) for ref, oid in there.items()))

@@ -1,0 +1,117 @@
+"""`nightkeep pickup`: the lowest Ready issue of the clone's repository, once or again and again."""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from delivery.errors import GitHubError, PreflightError
+from delivery.pickup import Skipped
+from delivery.preflight import unanswered
+from runner.access import Access, Start, known_secrets, place_of
+from runner.actions import WorkflowStep
+from runner.conclusion import Conclusion
+from runner.exit_codes import signal_exit_code
+from runner.logs import CommandLog
+from runner.pass_lock import only_pass
+from runner.picking import picking
+from runner.progress import Progress
+from runner.recover_command import recovery_of
+from runner.run_command import work_on
+from runner.signals import recorded_signals
+from runner.token_source import LearningRedactor
+from runner.wiring import RunOptions, Seen
+from worktree import GitError, Interrupted, Interruption, Launch
+
+_GLANCE = 0.2  # seconds between looks, while waiting for the next pass, whether a signal has come
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PickupOptions:
+    """What the user asked for, as typed. `every` is how many seconds lie between passes; None for one."""
+
+    agent: str | None
+    base: str | None
+    token_file: Path | None
+    merge: bool | None
+    parallel: int | None
+    as_json: bool
+    every: float | None = None
+
+    def run(self, issue_url: str, *, is_spec: bool = False) -> RunOptions:
+        """Return how an issue is run, as `nightkeep run` would be told it; `parallel` is about sub-issues only."""
+        return RunOptions(
+            issue_url=issue_url,
+            agent=self.agent,
+            base=self.base,
+            token_file=self.token_file,
+            as_json=self.as_json,
+            merge=self.merge,
+            parallel=self.parallel if is_spec else None,
+        )
+
+
+def pick_up(options: PickupOptions, held: Mapping[str, str]) -> int:
+    """Take what is ready, and return the exit status: the last pass's, or the signal's that ended the loop."""
+    with recorded_signals() as interruption:
+        while True:
+            status = _pass(options, held, interruption)
+            if options.every is None:
+                return status
+            if not interruption.recorded:
+                _wait(options.every, interruption)
+            if interruption.recorded:
+                return status if status > 128 else signal_exit_code(interruption.recorded)
+
+
+def _wait(seconds: float, interruption: Interruption) -> None:
+    end = time.monotonic() + seconds
+    while not interruption.recorded and (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, _GLANCE))
+
+
+def _pass(options: PickupOptions, held: Mapping[str, str], interruption: Interruption) -> int:
+    log = CommandLog()
+    progress = Progress(sys.stderr, os.environ, log)
+    redact = LearningRedactor(known_secrets(held))
+    conclusion = Conclusion(progress=progress, step=WorkflowStep(os.environ), as_json=options.as_json, log=log)
+    conclusion.step.begin()
+
+    def work(interruption: Interruption) -> int:
+        start = Start.here(options.run("").flags(), held, redact, lambda line: progress.say(redact(line)), interruption)
+        launch = start.open_clone(remedy="run this in a clone of the repository")
+        with closing(launch), only_pass(place_of(launch)) as is_alone:
+            if not is_alone:
+                return conclusion.skipped("another pass over this repository is going on here")
+            found = _look(options, start, launch)
+            if isinstance(found, Skipped):
+                return conclusion.skipped(redact(found.why))
+            return conclusion.ended(work_on(found, held, progress, log, interruption))
+
+    return conclusion.within(interruption, work, redact)
+
+
+def _look(options: PickupOptions, start: Start, launch: Launch) -> RunOptions | Skipped:
+    """Finish what killed runners left, and find what is to be done."""
+    place = place_of(launch)
+    signed_in = start.sign_in(place)
+    with closing(signed_in.github) as github:
+        access = Access(start=start, launch=launch, remote=launch.remote(signed_in.origin), github=github)
+        try:
+            looking = picking(access, options.base, options.run("").flags())
+            recovery_of(access, place).recover()
+            found = looking.pickup.choose()
+        except GitHubError as error:
+            raise unanswered(error) from error
+        except Interrupted:
+            raise
+        except GitError as error:
+            raise PreflightError(str(error)) from error
+    if isinstance(found, Skipped):
+        return found
+    start.report(f'taking the Ready issue #{found.number} "{found.title}", as: nightkeep run {found.url}')
+    seen = Seen(title=found.title, body=found.body, ready_label=looking.settings.labels.ready)
+    return replace(options.run(found.url, is_spec=found.tickets > 0), seen=seen)

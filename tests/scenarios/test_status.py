@@ -1,0 +1,86 @@
+"""What is shown of a repository's issues and runs."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.scenarios.stage import NIGHTKEEP, Stage
+from tests.scenarios.test_pickup import WORK
+
+
+def status(stage: Stage) -> dict[str, Any]:
+    document = stage.command("status", "--token-file", str(stage.token_file), "--json").document
+    return {issue["issue"]: issue for issue in document["issues"]} | {"": document}
+
+
+def test_each_issue_has_its_state(stage: Stage, tmp_path: Path) -> None:
+    ready, blocked, person, spec = (stage.ready(f"Issue {n}") for n in range(4))
+    one, two, outside = (stage.people.open("eve", f"Part {n}") for n in range(3))
+    stage.people.add_sub_issue(spec, one, "olga")
+    stage.people.add_sub_issue(spec, two, "olga")
+    stage.people.block(two, outside, "olga")
+    stage.people.close(one, "olga")
+    stage.people.block(blocked, ready, "olga")
+    stage.people.label(person, "olga", "needs-info")
+    for number in (blocked, person, spec):
+        stage.people.age(number, 3600)
+    delivered, failed = stage.ready("Fine"), stage.ready("Broken")
+    assert stage.run(delivered, stage.agent(WORK)).status == 0
+    assert stage.run(failed, stage.agent("echo x > x; exit 3")).status == 1
+    found = status(stage)
+    assert {name: issue["state"] for name, issue in found.items() if name} == {
+        f"#{failed}": "failed",
+        f"#{delivered}": "delivered",
+        f"#{ready}": "ready",
+        f"#{spec}": "ready",
+        f"#{blocked}": "blocked",
+        f"#{person}": "for people",
+    }
+    assert found[f"#{delivered}"]["pull_request"] == stage.pulls()[0]["html_url"]
+    parts = [(part["issue"], part["state"]) for part in found[f"#{spec}"]["parts"]]
+    assert parts == [(f"#{one}", "done"), (f"#{two}", "blocked")]
+    before = stage.everything()
+    text = stage.command("status", "--token-file", str(stage.token_file)).stdout
+    assert f"├─ #{one}" in text
+    assert f"└─ #{two} Part 1" in text
+    assert f"blocked by #{outside}" in text
+    assert stage.everything() == before
+
+
+def test_a_run_at_work_and_a_pass_are_shown(stage: Stage, tmp_path: Path) -> None:
+    number = stage.ready()
+    gate = tmp_path / "gate"
+    agent = stage.agent(f"touch {gate}; while test -e {gate}; do sleep 0.05; done; {WORK}")
+    with stage.started("pickup", "--agent", agent, "--token-file", str(stage.token_file)) as run:
+        deadline = time.monotonic() + 60
+        while not gate.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        found = status(stage)
+        gate.unlink()
+        assert run.wait(60) == 0
+    assert found[f"#{number}"]["state"] == "runs"
+    assert found[""]["pass"] is True
+    assert [f"issue-{number} is at work in" in line for line in found[""]["here"]] == [True]
+
+
+def test_nothing_is_said_to_be_nothing(stage: Stage) -> None:
+    result = stage.command("status", "--token-file", str(stage.token_file))
+    assert result.status == 0, result
+    assert "nothing is labelled for an agent" in result.stdout
+
+
+def test_on_a_terminal_it_goes_on_until_a_signal_comes(stage: Stage) -> None:
+    stage.ready("Add a lamp")
+    command = " ".join([*NIGHTKEEP, "status", "--token-file", str(stage.token_file)])
+    with stage.started_as("script", "-qec", command, "/dev/null", stdout=subprocess.PIPE) as shown:
+        assert shown.stdout is not None
+        seen = b""
+        deadline = time.monotonic() + 60
+        while b"Add a lamp" not in seen and time.monotonic() < deadline:
+            seen += os.read(shown.stdout.fileno(), 65_536)
+        for process in stage.processes():
+            process.terminate()
+        shown.communicate(timeout=60)
+    assert b"Add a lamp" in seen
