@@ -80,6 +80,8 @@ class Run(Parts):
             raise unanswered(error) from error
         except WorktreeError as error:
             raise PreflightError(str(error)) from error
+        except OSError as error:
+            raise PreflightError(f"this machine stands in the way: {error}; mend that, and run again") from error
 
     def _read(self, plan: Plan, conventions: Conventions) -> Plan:
         """Read what the agent is to be told; what becomes another later is found by that."""

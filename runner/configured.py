@@ -17,7 +17,7 @@ from runner.settings import (
     is_trusted,
     load_settings,
 )
-from worktree import Launch, Limits
+from worktree import GitError, Interrupted, Launch, Limits
 
 
 def user_file() -> Path:
@@ -69,6 +69,10 @@ def repository_settings(
         text = launch.read_file(commit, REPOSITORY_FILE)
     except UnicodeDecodeError as error:
         raise PreflightError(f"{REPOSITORY_FILE} on {base} is not UTF-8: {error}") from error
+    except Interrupted:
+        raise
+    except GitError as error:
+        raise PreflightError(f"{REPOSITORY_FILE} on {base} cannot be read: {error}") from error
     return load(
         flags,
         repository_text=text,

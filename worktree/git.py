@@ -212,10 +212,10 @@ class Git:
         removed = [f"--unset={name}" for name in os.environ if _unwanted(name) and name not in environment]
         fixed = [word for key, value in (*_SETTINGS, *self.settings) for word in ("-c", f"{key}={value}")]
         argv = ["env", *removed, "git", "-C", str(self.directory), *self.selectors, *fixed, *arguments]
-        with tempfile.TemporaryFile() as source:
-            source.write(stdin or b"")
-            source.seek(0)
-            try:
+        try:
+            with tempfile.TemporaryFile() as source:
+                source.write(stdin or b"")
+                source.seek(0)
                 running = _gitpython()().execute(
                     argv,
                     istream=source if stdin is not None else None,
@@ -224,8 +224,8 @@ class Git:
                     start_new_session=True,
                     pass_fds=tuple(pass_fds),
                 )
-            except OSError as error:
-                raise GitError(_shown(arguments), self.directory, status=None, stderr=str(error)) from error
+        except OSError as error:  # a full disk, too
+            raise GitError(_shown(arguments), self.directory, status=None, stderr=str(error)) from error
         process = running.proc
         # The wrapper would terminate the process when it is collected; ours decides when.
         running.proc = None

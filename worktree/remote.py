@@ -1,6 +1,5 @@
 """Talking to origin, with a configuration that no agent can have written."""
 
-import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -247,13 +246,10 @@ class Remote:
     @contextmanager
     def _workplace(self) -> Iterator[tuple[Git, Path]]:
         with temporary_directory() as (directory, _):
-            (directory / "objects").mkdir()
-            (directory / "refs").mkdir()
-            (directory / "HEAD").write_text("ref: refs/heads/none\n")
-            (directory / "config").write_text(_config(self.object_format))
-            (directory / "packed-refs").write_text("".join(f"{oid} refs/known/{oid}\n" for oid in sorted(self.known)))
-            with contextlib.suppress(FileNotFoundError):
-                (directory / "shallow").write_bytes(read_regular(self.common / "shallow", _LONGEST_SHALLOW))
+            try:
+                self._furnish(directory)
+            except OSError as error:
+                raise GitError(("git", "init", "--bare"), directory, status=None, stderr=str(error)) from error
             git = Git(
                 directory=self.common,
                 interruption=self.git.interruption,
@@ -265,6 +261,15 @@ class Remote:
                 sweep=self.git.sweep,
             )
             yield git, directory
+
+    def _furnish(self, directory: Path) -> None:
+        (directory / "objects").mkdir()
+        (directory / "refs").mkdir()
+        (directory / "HEAD").write_text("ref: refs/heads/none\n")
+        (directory / "config").write_text(_config(self.object_format))
+        (directory / "packed-refs").write_text("".join(f"{oid} refs/known/{oid}\n" for oid in sorted(self.known)))
+        with suppress(FileNotFoundError):
+            (directory / "shallow").write_bytes(read_regular(self.common / "shallow", _LONGEST_SHALLOW))
 
 
 def pinned_settings(configuration: Sequence[tuple[str, str, str]], origin: Origin) -> tuple[tuple[str, str], ...]:
