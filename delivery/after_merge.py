@@ -12,7 +12,7 @@ from worktree import ABSENT, RefUpdate, WorktreeError
 
 
 def finish_merged(parts: Parts, claim: Claim, outcome: Outcome) -> Outcome:
-    """Delete the Issue branch on origin, close the issue and end the claim.
+    """Delete the Issue branch on origin, close the issue and take its label off.
 
     Each is done whatever became of the one before, after a recorded interruption as well, and may be done already;
     what cannot be done is told with the command to do it by hand.
@@ -25,7 +25,7 @@ def finish_merged(parts: Parts, claim: Claim, outcome: Outcome) -> Outcome:
         parts,
         f"the branch {branch} could not be deleted on origin",
         ["git", "push", "origin", "--delete", branch],
-        lambda: _delete(parts, branch, head),
+        lambda: _delete(parts, claim, branch, head),
     )
     unclosed = _do(
         parts,
@@ -35,9 +35,9 @@ def finish_merged(parts: Parts, claim: Claim, outcome: Outcome) -> Outcome:
     )
     unlabelled = _do(
         parts,
-        f"the label {claim.in_progress} could not be taken off {url}",
-        ["gh", "issue", "edit", url, "--remove-label", claim.in_progress],
-        claim.finish,
+        f"the label {claim.labels.in_progress} could not be taken off {url}",
+        ["gh", "issue", "edit", url, "--remove-label", claim.labels.in_progress],
+        claim.labels.finish,
     )
     said = tuple(line for line in (undeleted, unclosed, unlabelled) if line)
     told = outcome if undeleted else _without_branch(outcome)
@@ -59,11 +59,11 @@ def _do(parts: Parts, what: str, by_hand: list[str], action: Callable[[], None])
     return ""
 
 
-def _delete(parts: Parts, branch: str, head: str) -> None:
+def _delete(parts: Parts, claim: Claim, branch: str, head: str) -> None:
     remote, ref = parts.launch.remote(parts.origin).completing(), f"refs/heads/{branch}"
     # Commits that came after the merge are nobody's to delete.
     if ref in remote.read(ref):
-        remote.push(RefUpdate(ref, ABSENT, head))
+        claim.push(RefUpdate(ref, ABSENT, head))
 
 
 def _close(parts: Parts, pull_request: int, outcome: Outcome) -> None:

@@ -59,6 +59,7 @@ class Code(StrEnum):
     CHECKS_MISSING = "checks-missing"
     MERGED_ELSEWHERE = "merged-elsewhere"
     POLICY_REFUSAL = "policy-refusal"
+    LEASE_LOST = "lease-lost"
 
 
 _HINTS = {
@@ -95,6 +96,8 @@ _HINTS = {
     Code.CHECKS_MISSING: "No check ran; see `checks.required` and `checks.grace`, or use an app's token.",
     Code.MERGED_ELSEWHERE: "Somebody merged the pull request at another commit than the one that was checked.",
     Code.POLICY_REFUSAL: "A rule of the Base branch forbids the merge; the pull request is ready for a person.",
+    Code.LEASE_LOST: "The Run gave no sign of life for a lease and another took the issue over, or somebody ended its "
+    "claim; what it made is on rescue refs, and branch and pull request are not its any more.",
 }
 
 

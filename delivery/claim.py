@@ -1,63 +1,315 @@
-"""The claim on an issue, as people see it: labels."""
+"""A Run's hold on its issue: the claim on origin, which decides, and the labels, which people see."""
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from secrets import token_hex
 
-from delivery.errors import GitHubError
-from delivery.github import GitHub, Issue
+from delivery.branches import Continuation, branch_name
+from delivery.claims import (
+    ClaimRecord,
+    Held,
+    Ours,
+    Unreadable,
+    claim_ref,
+    end_command,
+    judge_claim,
+    read_claims,
+    why_not,
+)
+from delivery.conventions import Conventions
+from delivery.errors import GitHubError, PreflightError
+from delivery.github import Issue
+from delivery.issue_labels import IssueLabels
+from delivery.parts import Parts
+from delivery.preflight import Plan, branches_of
 from delivery.unfinished import Unfinished
+from worktree import (
+    ABSENT,
+    Fence,
+    FenceLostError,
+    Interrupted,
+    Pace,
+    PushRefused,
+    RefUpdate,
+    Takeover,
+    TransferError,
+    WorktreeError,
+    host_name,
+    new_run_id,
+    prepare,
+)
+
+_NONCE = 16  # bytes
 
 
 class Claim:
-    """Labels an issue as being worked on; labels but `ready` and `in_progress` are left alone."""
+    """Made before anything else of a Run, ended after everything else.
 
-    def __init__(
-        self, github: GitHub, issue: Issue, *, ready: str, in_progress: str, report: Callable[[str], None]
-    ) -> None:
-        self._github = github
-        self._number = issue.number
-        self._report = report
-        labels = {label.lower(): label for label in issue.labels}
-        self.in_progress = in_progress
-        self._ready = labels.get(ready.lower())
-        self.was_in_progress = in_progress.lower() in labels
+    `fence` goes along with each push, and is None where origin takes no claim: then only the labels tell others.
+    `taken` is what was taken over with it of a run that vanished.
+    """
 
-    @property
-    def was_ready(self) -> bool:
-        """Whether the issue had the label that lets an agent take it."""
-        return self._ready is not None
+    def __init__(self, parts: Parts, labels: IssueLabels, fence: Fence | None, run_id: str) -> None:
+        self.labels = labels
+        self.fence = fence
+        self.run_id = run_id
+        self.taken: Takeover | None = None
+        self._parts = parts
 
     @classmethod
-    def of(cls, github: GitHub, issue: Issue, unfinished: Unfinished, report: Callable[[str], None]) -> "Claim":
-        """Return the claim that a Run made which was killed."""
-        claim = cls(github, issue, ready=unfinished.ready, in_progress=unfinished.in_progress, report=report)
-        claim._ready = unfinished.ready if unfinished.was_ready else None
-        claim.was_in_progress = unfinished.was_in_progress
+    def make(cls, parts: Parts, plan: Plan, conventions: Conventions, *, is_atomic: bool) -> "Claim":
+        """Claim the issue on origin, then label it. `is_atomic` says whether refs can be pushed together there.
+
+        Raises PreflightError, with the issue as it was, when another run has it or it cannot be labelled.
+        """
+        labels = IssueLabels(
+            parts.github,
+            plan.issue,
+            ready=conventions.ready_label,
+            in_progress=conventions.in_progress_label,
+            report=parts.report,
+        )
+        run_id, nonce = new_run_id(), token_hex(_NONCE)
+        _note(parts, plan, conventions, labels, run_id, nonce, is_atomic=is_atomic)
+        fence = _fence(parts, plan.branch, run_id, nonce, conventions.pace, is_atomic=is_atomic)
+        claim = cls(parts, labels, fence, run_id)
+        try:
+            claim._require_as_planned(plan, claim._take(plan))
+            with claim.guarding():
+                labels.make()
+        except GitHubError as error:
+            claim.withdraw()
+            raise PreflightError(f"issue #{plan.issue.number} could not be labelled: {error}") from error
+        except FenceLostError as lost:
+            parts.journal.discard()
+            raise PreflightError(_who_has(parts, plan.issue.number) or str(lost)) from lost
+        except WorktreeError as error:
+            claim.end()
+            parts.journal.discard()
+            if isinstance(error, Interrupted):
+                raise
+            raise PreflightError(f"issue #{plan.issue.number} could not be claimed: {error}") from error
         return claim
 
-    def make(self) -> None:
-        """Add the one label, take the other off. Raises GitHubError with the issue as it was, or nearly."""
-        number = self._number
-        if self.was_in_progress:
-            self._report(f"#{number} is labelled {self.in_progress} already; going on")
-        else:
-            self._report(f"labelling #{number} {self.in_progress}")
-            self._github.add_label(number, self.in_progress)
-        if self._ready:
-            self._github.remove_label(number, self._ready)
+    @classmethod
+    def of(cls, parts: Parts, issue: Issue, unfinished: Unfinished) -> "Claim":
+        """Return the claim of a Run that was killed: to go on with, or known to be lost. Raises GitError."""
+        labels = IssueLabels.of(parts.github, issue, unfinished, parts.report)
+        run_id = unfinished.run_id or unfinished.claimed_as or new_run_id()
+        if unfinished.nonce is None:
+            return cls(parts, labels, None, run_id)
+        pace = Pace(lease=unfinished.lease)
+        fence = _fence(parts, unfinished.branch, run_id, unfinished.nonce, pace, is_atomic=unfinished.is_atomic)
+        there = parts.launch.remote(parts.origin).read(fence.ref)
+        seen = read_claims(parts.launch, parts.origin, there).get(fence.ref)
+        match judge_claim(seen, parts.github.server_time.now(), unfinished.nonce):
+            case Ours(seen=mine):
+                fence.adopt(mine.commit)
+            case _:
+                where = "is gone" if seen is None else "is of another run by now"
+                fence.lost = f"the claim is lost: {fence.ref} on origin {where}"
+        return cls(parts, labels, fence, run_id)
 
-    def finish(self) -> None:
-        """Take the label off an issue that is closed by now, because its work is merged. Raises GitHubError."""
-        seen = self._github.issue(self._number)
-        if not seen.is_open and self.in_progress.lower() in {label.lower() for label in seen.labels}:
-            self._github.remove_label(self._number, self.in_progress)
+    @property
+    def is_lost(self) -> bool:
+        """Whether another run has the issue by now, or nobody: nothing that others see is this Run's to change."""
+        return self.fence is not None and self.fence.lost is not None
+
+    def keep(self) -> None:
+        """Give a sign of life when it is time for one; call it while waiting. Raises FenceLostError."""
+        if self.fence is not None:
+            self.fence.tick()
+            if self.fence.lost is not None:
+                raise FenceLostError(self.fence.lost)
+
+    def push(self, *updates: RefUpdate) -> None:
+        """Push refs as completion work, while the claim is the Run's. Raises FenceLostError or GitError."""
+        remote = self._parts.launch.remote(self._parts.origin).completing()
+        if self.fence is None:
+            remote.push(*updates)
+        else:
+            self.fence.push(remote, *updates)
 
     def release(self) -> None:
-        """Put back what `make` changed, for a Run that made nothing; trouble is reported with the remedy."""
-        number = self._number
+        """Put the labels back, for a Run that made nothing; trouble is reported with the remedy."""
+        if self.is_lost:
+            return
         try:
-            if self._ready:
-                self._github.add_label(number, self._ready)
-            if not self.was_in_progress:
-                self._github.remove_label(number, self.in_progress)
-        except GitHubError as error:
-            self._report(f"could not release #{number}: {error}; take the label {self.in_progress} off by hand")
+            self.labels.release()
+        except WorktreeError as error:
+            self._parts.report(f"the labels of #{self._parts.url.number} are left as they are: {error}")
+
+    def end(self) -> None:
+        """Take the claim off origin: the last thing that a Run does there. Trouble is reported with the remedy."""
+        if self.fence is None or self.is_lost:
+            return
+        self._parts.journal.enter("unclaim")
+        try:
+            self.fence.end()
+        except (WorktreeError, OSError) as error:
+            self._parts.report(
+                f"the claim on #{self._parts.url.number} could not be ended, and ends by itself with its lease: "
+                f"{error}; by hand: {end_command(self.fence.ref)}"
+            )
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """See before each write to GitHub while the block runs that the claim is still the Run's."""
+        self._parts.github.guard_writes(self.fence.confirm if self.fence else None)
+        try:
+            yield
+        finally:
+            self._parts.github.guard_writes(None)
+
+    def withdraw(self) -> None:
+        """Undo it, for a Run that begins nothing after all."""
+        self.release()
+        self.end()
+        self._parts.journal.discard()
+
+    def _require_as_planned(self, plan: Plan, there: Mapping[str, str]) -> None:
+        """Raise PreflightError, with the claim ended, when somebody worked on the issue before it was claimed.
+
+        Raises GitHubError, too. A run that merged leaves no branch; then the issue is closed.
+        """
+        number = plan.issue.number
+        if branches_of(number, there) == plan.branches and self._parts.github.issue(number).is_open:
+            return
+        self.end()
+        self._parts.journal.discard()
+        raise PreflightError(f"somebody worked on issue #{number} while this Run was planned; run this again")
+
+    def _take(self, plan: Plan) -> Mapping[str, str]:
+        """Make the claim, or take over what a run has left that vanished; go on without where origin takes none.
+
+        Returns the branches of the issue that origin has then, at least.
+        """
+        assert self.fence is not None  # noqa: S101 - it was just made
+        replaces = plan.dead.seen.commit if plan.dead else ABSENT
+        taken = self._prepared(plan)
+        if taken is not None:
+            self._parts.journal.enter("take-over", run=taken.checkpoint.run_id)
+        look = f"refs/heads/{branch_name(plan.issue.number, 1)}"
+        there: Mapping[str, str] | None = None
+        try:
+            if taken is not None:
+                there = self._taken_with(taken, replaces, look)
+            if there is None:
+                there = self.fence.take(replaces=replaces, look=look)
+        except (PushRefused, TransferError) as error:
+            if isinstance(error, TransferError) and not error.is_refusal:
+                raise
+            self._go_without(plan, str(error))
+            there = {f"refs/heads/{name}": oid for name, oid in plan.branches.items()}
+        if plan.dead is not None and self.fence is not None:
+            dead = plan.dead.record
+            self._parts.report(f"taking over the claim of run {dead.run} on {dead.host}, whose lease has ended")
+        return there
+
+    def _taken_with(self, taken: Takeover, replaces: str, look: str) -> Mapping[str, str] | None:
+        """Take claim and checkpoint together; None when the checkpoint is gone, with the claim not taken."""
+        assert self.fence is not None  # noqa: S101 - it was just made
+        try:
+            there = self.fence.take(*taken.updates, replaces=replaces, look=look)
+        except PushRefused:
+            self._parts.report(f"{taken.checkpoint} is not gone on from: another run has it by now")
+            return None
+        self.taken = taken
+        return there
+
+    def _go_without(self, plan: Plan, why: str) -> None:
+        self._parts.report(
+            f"warning: origin takes no claim ({why}); going on with the labels alone: another machine may take "
+            f"#{plan.issue.number} as well, and then both push to {plan.branch}, of which origin takes one"
+        )
+        self.fence = None
+        self._parts.journal.enter("unfenced")
+        taken = self._prepared(plan)
+        if taken is not None:
+            try:
+                self.push(*taken.updates)
+            except PushRefused:
+                self._parts.report(f"{taken.checkpoint} is not gone on from: another run has it by now")
+            else:
+                self.taken = taken
+
+    def _prepared(self, plan: Plan) -> Takeover | None:
+        if plan.checkpoint is None:
+            return None
+        return prepare(
+            self._parts.launch,
+            plan.checkpoint,
+            run_id=self.run_id,
+            branch=plan.branch,
+            base=plan.base,
+            start=plan.fetched.get(plan.branch) if isinstance(plan.choice, Continuation) else None,
+            is_fenced=self.fence is not None,
+        )
+
+
+def _fence(parts: Parts, branch: str, run_id: str, nonce: str, pace: Pace, *, is_atomic: bool) -> Fence:
+    clock = parts.github.server_time
+    since: list[datetime] = []
+
+    def write() -> str:
+        now = clock.now().replace(microsecond=0)
+        since[:] = since or [now]
+        return ClaimRecord(
+            nonce=nonce,
+            run=run_id,
+            host=host_name(),
+            issue=str(parts.url),
+            branch=branch,
+            since=since[0],
+            moment=now,
+            clock="server" if clock.is_known else "machine",
+            lease=pace.lease,
+        ).model_dump_json()
+
+    return Fence(
+        parts.launch.remote(parts.origin),
+        claim_ref(parts.url.number),
+        write,
+        clock=clock,
+        pace=pace,
+        is_atomic=is_atomic,
+        report=parts.report,
+    )
+
+
+def _note(
+    parts: Parts, plan: Plan, conventions: Conventions, labels: IssueLabels, run_id: str, nonce: str, *, is_atomic: bool
+) -> None:
+    parts.journal.enter(
+        "claim",
+        clone=str(parts.launch.common),
+        host=host_name(),
+        issue=str(parts.url),
+        base=plan.base,
+        branch=plan.branch,
+        ready=conventions.ready_label,
+        in_progress=conventions.in_progress_label,
+        was_ready=labels.was_ready,
+        was_in_progress=labels.was_in_progress,
+        continued=isinstance(plan.choice, Continuation),
+        opens_draft=conventions.opens_draft,
+        continue_command=parts.continue_command,
+        text=plan.told.digest,
+        run=run_id,
+        nonce=nonce,
+        lease=conventions.pace.lease,
+        atomic=is_atomic,
+    )
+
+
+def _who_has(parts: Parts, number: int) -> str | None:
+    """Say who was quicker, None when nobody can tell."""
+    ref = claim_ref(number)
+    try:
+        there = parts.launch.remote(parts.origin).read(ref)
+        seen = read_claims(parts.launch, parts.origin, there).get(ref)
+    except WorktreeError:
+        return None
+    standing = judge_claim(seen, parts.github.server_time.now())
+    return why_not(standing, number) if isinstance(standing, Held | Unreadable) else None

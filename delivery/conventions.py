@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from delivery.checks import Patience, Required
 from delivery.prompt import Instructions
-from worktree import CommitRule
+from worktree import CommitRule, Pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class Conventions:
     `opens_draft` says whether a Failed run with work on origin and no pull request opens one. `merges` makes Runs Merge
     runs, which merge by `merge_method`. `repairs` and `moves` are the budgets of the Repair loop. `checkpoint_every` is
     in seconds; `publishes_checkpoints` says whether they go to origin, None for where the repository is private. The
-    word of `bots` counts like that of people who may write.
+    word of `bots` counts like that of people who may write. `pace` is that of the claim.
     """
 
     instructions: Instructions = field(default_factory=Instructions)
@@ -31,6 +31,7 @@ class Conventions:
     patience: Patience = field(default_factory=Patience)
     checkpoint_every: float = 300
     publishes_checkpoints: bool | None = None
+    pace: Pace = field(default_factory=Pace)
     ready_label: str = "ready-for-agent"
     in_progress_label: str = "in-progress"
     bots: Sequence[str] = ()

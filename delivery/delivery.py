@@ -18,7 +18,7 @@ from delivery.repair_loop import RepairLoop
 from delivery.session import SessionResult
 from delivery.stages import Stages
 from delivery.text import one_line
-from worktree import Checkpoint, Redactor
+from worktree import Checkpoint, Redactor, Takeover
 
 _SUBJECT_LIMIT = 72
 _CHANGED = "<!-- nightkeep:issue-changed -->"
@@ -61,7 +61,10 @@ def issue_opening(plan: Plan, instructions: Instructions) -> Opening:
 
 @dataclass(slots=True, kw_only=True)
 class Delivery:
-    """One Delivery in one worktree, which begins with a session of `opening`."""
+    """One Delivery in one worktree, which begins with a session of `opening`.
+
+    `taken` is what was taken over for it of a run that vanished.
+    """
 
     stages: Stages
     conventions: Conventions
@@ -69,6 +72,7 @@ class Delivery:
     pull_requests: PullRequests
     redact: Redactor
     opening: Opening
+    taken: Takeover | None = None
     _went_on_from: Checkpoint | None = field(default=None, init=False)
 
     def carry_out(self) -> Goal | Failure:
@@ -131,15 +135,15 @@ class Delivery:
             self.stages.report(f"whether #{number} was changed meanwhile could not be told: {error}")
 
     def _take_over(self) -> None:
-        stages, checkpoint = self.stages, self.stages.plan.checkpoint
-        if checkpoint is None:
+        stages, taken = self.stages, self.taken
+        if taken is None:
             return
-        stages.enter(Stage.WORKTREE, "take-over", run=checkpoint.run_id)
-        stages.report(f"{checkpoint}, which has not ended, is on origin; going on from it")
-        if stages.worktree.take_over(checkpoint):
-            self._went_on_from = checkpoint
+        stages.stage = Stage.WORKTREE
+        stages.report(f"{taken.checkpoint}, which has not ended, is on origin; going on from it")
+        if stages.worktree.take_over(taken):
+            self._went_on_from = taken.checkpoint
         else:
-            stages.report("it was not gone on from: another run has it, or the branch has moved since")
+            stages.report(f"it was not gone on from: {taken.why}")
 
     def _run_session(self) -> SessionResult:
         stages, opening = self.stages, self.opening

@@ -18,6 +18,7 @@ from delivery.outcome import Pending, Result
 from delivery.pull_request import Marked, PullRequests
 from worktree import (
     AcquisitionError,
+    FenceLostError,
     Interruption,
     Journal,
     LaunchError,
@@ -28,12 +29,15 @@ from worktree import (
     WorktreeError,
 )
 
+# What is so once a Run has lost its claim.
+OVERTAKEN = "the issue is another run's by now, or nobody's: its branch, its pull request and its labels are left alone"
 # The first that fits.
 _CODES: tuple[tuple[type[Exception], Code], ...] = (
     (GitHubUnavailableError, Code.GITHUB_UNAVAILABLE),
     (GitHubForbiddenError, Code.PERMISSION),
     (GitHubError, Code.GITHUB),
     (PushRefused, Code.PUSH_REFUSED),
+    (FenceLostError, Code.LEASE_LOST),
     (UnsettledError, Code.UNSETTLED),
     (AcquisitionError, Code.WORKTREE),
     (LaunchError, Code.WORKTREE),
@@ -75,7 +79,8 @@ def fail(
     Preserves the work by one call on the worktree and turns the pull request into a draft, whatever preservation
     did, or labels it where it cannot be one; where none exists and origin holds work, `opens_draft` lets one be opened.
     After a Policy refusal
-    it does nothing: the pull request stays as it was checked. A recorded interruption takes the cause's place.
+    it does nothing: the pull request stays as it was checked. Once the claim is lost the work goes to rescue refs, and
+    the pull request is left to whoever has the claim. A recorded interruption takes the cause's place.
     `unfinished` says what sessions had left unfinished before, which may be why, and is told with the cause. A Spec run
     has no `worktree` until its Tickets are done, and nothing to preserve then; `has_work` says whether origin holds
     work. Trouble in here is listed under the cause, never in its place.
@@ -93,7 +98,11 @@ def fail(
         _preserve(worktree, base, cause, secondary)
     journal.enter("draft", result=result, cause=cause, code=code, stage=stage)
     may_open = opens_draft and (has_work if worktree is None else worktree.has_work_on_origin)
-    marked = _settle_pull_request(pull_requests, result, secondary, may_open=may_open)
+    if code is Code.LEASE_LOST or (worktree is not None and worktree.is_fence_lost):
+        secondary.append(OVERTAKEN)
+        marked, may_open = Marked(None), False
+    else:
+        marked = _settle_pull_request(pull_requests, result, secondary, may_open=may_open)
     if interruption.recorded and not before:
         secondary.append(f"{interruption.recorded.name} came while the work was being kept, which went on")
     for line in secondary:

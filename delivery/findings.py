@@ -60,13 +60,16 @@ class Space:
 class Facts:
     """What was seen. None: it was not looked at, or could not be seen; nothing is found about it then.
 
-    `push_refused` and `namespace_refused` hold what origin said, "" when it refused nothing. `lfs_is_installed` and
-    `lfs_is_configured` matter only when the Base commit names LFS. `credentials` are the places in the configuration
-    that hold one, masked. `missing_labels` are those that the repository lacks.
+    `push_refused`, `namespace_refused` and `claim_refused` hold what origin said, "" when it refused nothing;
+    `is_atomic` says whether it takes refs together. `lfs_is_installed` and `lfs_is_configured` matter only when the
+    Base commit names LFS. `credentials` are the places in the configuration that hold one, masked. `missing_labels` are
+    those that the repository lacks.
     """
 
     push_refused: str | None = None
     namespace_refused: str | None = None
+    claim_refused: str | None = None
+    is_atomic: bool | None = None
     token: str | None = None
     is_workflow_token: bool = False
     is_private: bool | None = None
@@ -83,8 +86,7 @@ class Facts:
 
 def diagnose(facts: Facts) -> tuple[Finding, ...]:
     """Decide what the facts mean for a Run."""
-    looks = (_git, _push, _namespace, _token, _drafts, _labels, _lfs, _disk, _submodules, _history, _credentials)
-    return tuple(finding for look in looks for finding in look(facts))
+    return tuple(finding for look in _LOOKS for finding in look(facts))
 
 
 def errors(findings: Iterable[Finding]) -> list[Finding]:
@@ -168,6 +170,27 @@ def _namespace(facts: Facts) -> Iterator[Finding]:
             sentence=f"origin refuses a push to refs/nightkeep/, tried as a dry run: {facts.namespace_refused}",
             remedy="allow refs below refs/nightkeep/ there: what an Issue branch cannot carry is kept under them",
         )
+
+
+def _claims(facts: Facts) -> Iterator[Finding]:
+    if facts.claim_refused:
+        yield Finding(
+            name="claims",
+            level=Level.WARNING,
+            sentence=f"origin takes no claim below refs/nightkeep/claims/: {facts.claim_refused}. The labels still "
+            "show who works on an issue, but two machines may take the same one; origin then takes the branch of one",
+            remedy="allow refs below refs/nightkeep/claims/ there",
+        )
+    elif facts.is_atomic is False:
+        yield Finding(
+            name="claims",
+            level=Level.WARNING,
+            sentence="origin cannot take several refs together (atomic pushes). One machine alone still takes an "
+            "issue, but a run that was stopped for longer than its lease can push once more after another took it over",
+            remedy="use a server that can, as GitHub can",
+        )
+    elif facts.is_atomic and facts.claim_refused == "":
+        yield _ok("claims", "origin refuses no claim, as far as a dry run tells, and takes refs together")
 
 
 def _token(facts: Facts) -> Iterator[Finding]:
@@ -315,3 +338,6 @@ def _credentials(facts: Facts) -> Iterator[Finding]:
 def _counted(names: Sequence[str], what: str) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{len(names)} {what}{'s' if len(names) > 1 else ''}: {', '.join(names[:_MOST_NAMED])}{more}"
+
+
+_LOOKS = (_git, _push, _namespace, _claims, _token, _drafts, _labels, _lfs, _disk, _submodules, _history, _credentials)

@@ -63,6 +63,11 @@ def note_marker(branch: str) -> str:
     return f"<!-- nightkeep:failure-note {branch} -->"
 
 
+def overtaken_marker(outcome: Outcome) -> str:
+    """Return the hidden text of the note of a Run that has lost its claim: nobody else edits that one."""
+    return f"<!-- nightkeep:failure-note {outcome.branch} overtaken {outcome.run_id} -->"
+
+
 def failure_note(outcome: Outcome, facts: NoteFacts) -> str:
     """Return the note in Markdown, short enough for GitHub. Everything in it must be redacted already."""
     notes = (_note(outcome, facts, room) for room in _ROOMS)
@@ -72,7 +77,7 @@ def failure_note(outcome: Outcome, facts: NoteFacts) -> str:
 def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     kept = [place for place in outcome.places[-_MOST_LINES:] if place[0] not in _ON_BRANCH]
     parts = [
-        f"{note_marker(outcome.branch)}\n{_hidden(kept)}",
+        f"{overtaken_marker(outcome) if outcome.overtaken else note_marker(outcome.branch)}\n{_hidden(kept)}",
         f"### Nightkeep could not {'merge' if outcome.result is Result.POLICY_REFUSAL else 'finish'} this",
         f"**Cause:** {_code(outcome.cause or 'unknown', room)}",
         f"**Stage:** {outcome.stage or 'unknown'}",

@@ -38,6 +38,7 @@ class Outcome:
     note, empty after a delivery. `merged` says that the pull request was merged. `pending` is what could not be done
     about the pull request and can be later; `untold` is the file that keeps that, and a note that could not be written,
     for then. `interruption` is the signal that ended it.
+    `overtaken` says that the Run had lost its claim when it ended.
     """
 
     result: Result
@@ -62,3 +63,4 @@ class Outcome:
     pending: Pending | None = None
     untold: Path | None = None
     interruption: Signals | None = None
+    overtaken: bool = False

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from delivery.branches import Blocked, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
+from delivery.claims import Expired, Held, Unreadable, claim_ref, judge_claim, read_claims, why_not
 from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError
 from delivery.github import GitHub, Issue, PullRequest, Repository
 from delivery.issue_text import IssueText, text_of
@@ -19,8 +20,9 @@ class Plan:
 
     `base_commit` is where origin has the Base branch; `fetched` are the commits of the branches that the worktree
     needs, which are here. `spec` is the issue that this one is a Ticket of, when that is worked on. `is_private` says
-    whether the repository is, None when nobody looked. `checkpoint` is what a run has left that vanished with its
-    machine. `text` is what the agent is told of the issue, once it was read.
+    whether the repository is, None when nobody looked. `dead` is the claim of a run that has vanished with its machine,
+    and `checkpoint` what such a run has left. `branches` are those of the issue that origin had, with their commits.
+    `text` is what the agent is told of the issue, once it was read.
     """
 
     issue: Issue
@@ -29,6 +31,8 @@ class Plan:
     choice: Fresh | Continuation
     fetched: Mapping[str, str] = field(default_factory=dict)
     is_private: bool | None = None
+    branches: Mapping[str, str] = field(default_factory=dict)
+    dead: Expired | None = None
     checkpoint: Checkpoint | None = None
     spec: Issue | None = None
     text: IssueText | None = None
@@ -59,11 +63,13 @@ def preflight(
     remote = launch.remote(origin)
     first = branch_name(url.number, 1)
     asked = [f"refs/heads/{name}" for name in (given, first, f"{first}-branch-*", f"{first}/*") if name]
-    there = remote.read(*asked, f"{CHECKPOINTS}*")
+    there = remote.read(*asked, f"{CHECKPOINTS}*", claim_ref(url.number))
     checkpoints = {ref: oid for ref, oid in there.items() if ref.startswith(CHECKPOINTS)}
-    heads = {ref.removeprefix("refs/heads/"): oid for ref, oid in there.items() if ref not in checkpoints}
+    branches = (ref for ref in there if ref.startswith("refs/heads/"))
+    heads = {ref.removeprefix("refs/heads/"): there[ref] for ref in branches}
     if not heads and not remote.read("refs/heads/*"):
         raise nothing_to_start_from(launch)
+    dead = _expired(github, launch, origin, url.number, there)
     choice = _choose(github, url.number, frozenset(heads))
     in_the_way = name_in_the_way(choice.branch, heads)
     if in_the_way:
@@ -78,7 +84,12 @@ def preflight(
     fetched = remote.fetch(settled, *([choice.branch] if isinstance(choice, Continuation) else []))
     base_commit = fetched[settled]
     _check_local_branches(launch, settled, base_commit, choice.branch, heads.get(choice.branch))
-    left = choose_checkpoint(read_checkpoints(launch, origin, checkpoints), choice.branch, datetime.now(UTC))
+    left = choose_checkpoint(
+        read_checkpoints(launch, origin, checkpoints),
+        choice.branch,
+        datetime.now(UTC),
+        dead=dead.record.run if dead else None,
+    )
     if isinstance(left, AtWork):
         raise PreflightError(left.why)
     return Plan(
@@ -88,8 +99,25 @@ def preflight(
         choice=choice,
         fetched=fetched,
         is_private=repository.is_private,
+        branches=branches_of(url.number, there),
+        dead=dead,
         checkpoint=left,
     )
+
+
+def _expired(github: GitHub, launch: Launch, origin: Origin, number: int, there: Mapping[str, str]) -> Expired | None:
+    """Return the claim of a run that has vanished, None for none; raises PreflightError while a run has the issue."""
+    seen = read_claims(launch, origin, there).get(claim_ref(number))
+    standing = judge_claim(seen, github.server_time.now())
+    if isinstance(standing, Held | Unreadable):
+        raise PreflightError(why_not(standing, number))
+    return standing if isinstance(standing, Expired) else None
+
+
+def branches_of(number: int, there: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the Issue branches among refs of origin, with their commits."""
+    names = {ref.removeprefix("refs/heads/"): oid for ref, oid in there.items() if ref.startswith("refs/heads/")}
+    return {name: oid for name, oid in names.items() if branch_number(number, name) is not None}
 
 
 def nothing_to_start_from(launch: Launch) -> PreflightError:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 
+from delivery.claims import CLAIMS
 from delivery.conventions import Conventions
 from delivery.errors import GitHubError, PreflightError
 from delivery.findings import Facts, Level, Space, credentials_in, diagnose, errors, name_token
@@ -45,11 +46,11 @@ def examine(
     *,
     logs: Path | None,
     report: Callable[[str], None],
-) -> None:
+) -> Facts:
     """Probe what a Run needs; make the labels that are missing, and report what else is worth saying.
 
-    `logs` is where logs go, None for nowhere. Raises PreflightError, with nothing made, when something would stop
-    the Run, and Interrupted.
+    `logs` is where logs go, None for nowhere. Returns what was seen. Raises PreflightError, with nothing made, when
+    something would stop the Run, and Interrupted.
     """
     facts = look_at_clone(launch, plan.base_commit, logs)
     facts = probe_origin(facts, launch, origin, plan.base_commit)
@@ -61,6 +62,7 @@ def examine(
         if finding.level is not Level.OK:
             report(f"{finding.level}: {finding}")
     _make_labels(github, conventions, report)
+    return facts
 
 
 def look_at_clone(launch: Launch, commit: str | None, logs: Path | None) -> Facts:
@@ -77,16 +79,22 @@ def look_at_clone(launch: Launch, commit: str | None, logs: Path | None) -> Fact
 
 
 def probe_origin(facts: Facts, launch: Launch, origin: Origin, commit: str) -> Facts:
-    """Try a push of that commit to a branch and to our namespace by one dry run. Raises Interrupted."""
+    """Try a push of that commit to a branch, to our namespace and to a claim by one dry run. Raises Interrupted."""
     probe = f"nightkeep-probe-{token_hex(4)}"
-    branch, ours = f"refs/heads/{probe}", f"refs/nightkeep/{probe}"
+    branch, ours, claim = f"refs/heads/{probe}", f"refs/nightkeep/{probe}", f"{CLAIMS}{probe}"
     try:
-        refused = launch.remote(origin).rehearse(commit, branch, ours)
+        seen = launch.remote(origin).rehearse(commit, branch, ours, claim)
     except Interrupted:
         raise
     except GitError as error:
         return replace(facts, push_refused=" ".join((error.stderr or str(error)).split()))
-    return replace(facts, push_refused=refused.get(branch, ""), namespace_refused=refused.get(ours, ""))
+    return replace(
+        facts,
+        push_refused=seen.refused.get(branch, ""),
+        namespace_refused=seen.refused.get(ours, ""),
+        claim_refused=seen.refused.get(claim, ""),
+        is_atomic=seen.is_atomic,
+    )
 
 
 def ask_about_token(facts: Facts, github: GitHub, origin: Origin, *, is_private: bool | None) -> Facts:

@@ -9,6 +9,7 @@ from delivery.causes import Code
 from delivery.claim import Claim
 from delivery.errors import RunFailureError
 from delivery.failure import Failure, fail
+from delivery.github import Issue
 from delivery.goal import Goal
 from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
@@ -35,19 +36,29 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
     pull_requests = PullRequests(
         parts.github, issue, base=unfinished.base, branch=unfinished.branch, report=parts.report
     )
-    outcome = _with_taken_over(parts, unfinished, _finished(parts, unfinished, pull_requests, save_output))
+    claim = Claim.of(parts, issue, unfinished)
+    with claim.guarding():
+        outcome = _finished(parts, unfinished, claim, pull_requests, save_output)
+        outcome = _with_taken_over(parts, unfinished, outcome)
+        if not (claim.is_lost and unfinished.unclaimed):  # else all that follows was done, and the claim ended
+            outcome = _told(parts, unfinished, claim, issue, outcome)
+    claim.end()
+    parts.journal.enter("end", result=outcome.result)
+    parts.journal.close()
+    return outcome
+
+
+def _told(parts: Parts, unfinished: Unfinished, claim: Claim, issue: Issue, outcome: Outcome) -> Outcome:
     outcome = publish(parts, issue.number, outcome.pull_request if unfinished.continued else None, outcome)
-    if unfinished.is_spec:
+    if unfinished.is_spec and not claim.is_lost:
         show_as_it_is(parts, issue, outcome)
-    claim = Claim.of(parts.github, issue, unfinished, parts.report)
     if outcome.merged:
         outcome = finish_merged(parts, claim, outcome)
     if outcome.preserved is Preserved.NOTHING_MADE and not unfinished.continued and not unfinished.delivered:
         parts.journal.enter("release")
         claim.release()
-    keep_count(parts, issue.number, outcome, base=unfinished.base, commit=None, continued=unfinished.continued)
-    parts.journal.enter("end", result=outcome.result)
-    parts.journal.close()
+    if not claim.is_lost:
+        keep_count(parts, issue.number, outcome, base=unfinished.base, commit=None, continued=unfinished.continued)
     return outcome
 
 
@@ -65,14 +76,21 @@ def _with_taken_over(parts: Parts, unfinished: Unfinished, outcome: Outcome) -> 
 
 
 def _finished(
-    parts: Parts, unfinished: Unfinished, pull_requests: PullRequests, save_output: Callable[[str], Path | None]
+    parts: Parts,
+    unfinished: Unfinished,
+    claim: Claim,
+    pull_requests: PullRequests,
+    save_output: Callable[[str], Path | None],
 ) -> Outcome:
     run_id, common = unfinished.run_id, parts.launch.common
     if run_id is None or not has_record(common, run_id) or retained_by(common, run_id):
-        return _without_record(parts, unfinished, pull_requests)
+        overtaken = claim.is_lost and run_id is not None and not unfinished.unclaimed
+        return replace(_without_record(parts, unfinished, pull_requests), overtaken=overtaken)
     if not any(orphan.run_id == run_id for orphan in orphans(parts.launch)):
         raise DeferredError(f"somebody else may be at work on run {run_id}, or its record cannot be read")
-    reclaimed = Worktree.reclaim(parts.launch, run_id, origin=parts.origin, delivered=unfinished.delivered)
+    reclaimed = Worktree.reclaim(
+        parts.launch, run_id, origin=parts.origin, fence=claim.fence, delivered=unfinished.delivered
+    )
     with reclaimed as worktree:
         session_log = save_output(run_id)
         ended: Goal | Failure | None = _reached(parts, unfinished, pull_requests)

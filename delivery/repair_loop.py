@@ -83,6 +83,7 @@ class RepairLoop:
         facts = Facts(rules=rules, head=self.stages.worktree.head())
         while True:
             facts = replace(facts, interrupted=self.stages.interruption.recorded is not None)
+            self.stages.worktree.keep_fence()
             step = decide(facts)
             match step:
                 case Done():
@@ -265,6 +266,7 @@ class RepairLoop:
             patience=self.conventions.patience,
             merges=facts.rules.merges,
             interruption=self.stages.interruption,
+            keep_fence=self.stages.worktree.keep_fence,
             report=self.stages.report,
         )
         try:

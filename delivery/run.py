@@ -30,7 +30,6 @@ from worktree import (
     Preserved,
     Worktree,
     WorktreeError,
-    host_name,
 )
 from worktree.stored import runs_that_left
 
@@ -44,28 +43,31 @@ class Run(Parts):
     def execute(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
         """Carry out `plan` to the end; every ending is an outcome.
 
-        But for what stops a Run beforehand, see `examine`, and for an issue that cannot be labelled: that raises
+        But for what stops a Run beforehand, see `examine`, and for an issue that cannot be claimed: that raises
         PreflightError, with nothing begun.
         """
-        examine(self.github, self.launch, self.origin, plan, conventions, logs=self.logs, report=self.report)
+        seen = examine(self.github, self.launch, self.origin, plan, conventions, logs=self.logs, report=self.report)
         plan = self._read(plan, conventions)
-        claim = self._claim(plan, conventions)
-        before = plan.choice.pull_request if isinstance(plan.choice, Continuation) else None
-        outcome = publish(self, plan.issue.number, before, self._work(plan, conventions, sessions))
-        if outcome.merged:
-            outcome = finish_merged(self, claim, outcome)
-        # A Continuation's branch was there before: something was made, though not by this Run.
-        if outcome.preserved is Preserved.NOTHING_MADE and not isinstance(plan.choice, Continuation):
-            self.journal.enter("release")
-            claim.release()
-        keep_count(
-            self,
-            plan.issue.number,
-            outcome,
-            base=plan.base,
-            commit=plan.base_commit,
-            continued=isinstance(plan.choice, Continuation),
-        )
+        claim = Claim.make(self, plan, conventions, is_atomic=seen.is_atomic is not False)
+        with claim.guarding():
+            before = plan.choice.pull_request if isinstance(plan.choice, Continuation) else None
+            outcome = publish(self, plan.issue.number, before, self._work(plan, conventions, sessions, claim))
+            if outcome.merged:
+                outcome = finish_merged(self, claim, outcome)
+            # A Continuation's branch was there before: something was made, though not by this Run.
+            if outcome.preserved is Preserved.NOTHING_MADE and not isinstance(plan.choice, Continuation):
+                self.journal.enter("release")
+                claim.release()
+            if not claim.is_lost:
+                keep_count(
+                    self,
+                    plan.issue.number,
+                    outcome,
+                    base=plan.base,
+                    commit=plan.base_commit,
+                    continued=isinstance(plan.choice, Continuation),
+                )
+        claim.end()
         self.journal.enter("end", result=outcome.result)
         self.journal.close()
         return outcome
@@ -90,43 +92,11 @@ class Run(Parts):
         except GitHubError as error:
             raise unanswered(error) from error
 
-    def _claim(self, plan: Plan, conventions: Conventions) -> Claim:
-        claim = Claim(
-            self.github,
-            plan.issue,
-            ready=conventions.ready_label,
-            in_progress=conventions.in_progress_label,
-            report=self.report,
-        )
-        self.journal.enter(
-            "claim",
-            clone=str(self.launch.common),
-            host=host_name(),
-            issue=str(self.url),
-            base=plan.base,
-            branch=plan.branch,
-            ready=conventions.ready_label,
-            in_progress=conventions.in_progress_label,
-            was_ready=claim.was_ready,
-            was_in_progress=claim.was_in_progress,
-            continued=isinstance(plan.choice, Continuation),
-            opens_draft=conventions.opens_draft,
-            continue_command=self.continue_command,
-            text=plan.told.digest,
-        )
-        try:
-            claim.make()
-        except GitHubError as error:
-            claim.release()
-            self.journal.discard()
-            raise PreflightError(f"issue #{self.url.number} could not be labelled: {error}") from error
-        return claim
-
-    def _work(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
+    def _work(self, plan: Plan, conventions: Conventions, sessions: Sessions, claim: Claim) -> Outcome:
         """Do what the Run is for."""
         opening = issue_opening(plan, conventions.instructions)
         pull_requests = PullRequests(self.github, plan.issue, base=plan.base, branch=plan.branch, report=self.report)
-        return self.deliver(plan, conventions, sessions, opening, pull_requests)
+        return self.deliver(plan, conventions, sessions, opening, pull_requests, claim)
 
     def deliver(
         self,
@@ -135,6 +105,7 @@ class Run(Parts):
         sessions: Sessions,
         opening: Opening,
         pull_requests: PullRequests,
+        claim: Claim,
     ) -> Outcome:
         """Carry out a Delivery in a worktree of its own."""
         acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create
@@ -146,11 +117,16 @@ class Run(Parts):
                 base=plan.base,
                 interruption=self.interruption,
                 origin=self.origin,
+                fence=claim.fence,
                 fetched=plan.fetched,
+                run_id=claim.run_id,
             )
         except BranchTakenError as error:
-            # Whoever has the branch has the claim as well, so the labels are left to them.
-            self.journal.discard()
+            if claim.fence is None:
+                # Whoever has the branch has the issue as well, so the labels are left to them.
+                self.journal.discard()
+            else:
+                claim.withdraw()
             raise PreflightError(f"{error}; wait for its end") from error
         except Exception as error:
             return self._without_worktree(plan, error)
@@ -177,6 +153,7 @@ class Run(Parts):
                 pull_requests=pull_requests,
                 redact=self.redact,
                 opening=opening,
+                taken=claim.taken,
             )
             ended = delivery.carry_out()
             self.journal.enter("clean-up")

@@ -41,9 +41,12 @@ class Stages:
         self.journal.enter(step, **facts)
 
     def stop_if_interrupted(self) -> None:
-        """Raise when a signal is recorded: GitHub is not asked through git, so nothing else would notice."""
+        """Raise when a signal is recorded, or the claim is lost: GitHub is not asked through git, so nothing else would
+        notice. While the claim is the Run's, origin is told now and then that it lives.
+        """
         if self.interruption.recorded:
             raise RunFailureError("interrupted", Code.INTERRUPTED)
+        self.worktree.keep_fence()
 
     def sleep(self, seconds: float) -> None:
         """Wait; raises as `stop_if_interrupted` does."""
@@ -85,6 +88,8 @@ class Stages:
         self.enter(stage, "session", kind=kind)
         request = replace(self._request(kind, prompt), argv=argv, resume=resume)
         self.session = ended = self.sessions.run(request)
+        if not self.interruption.recorded:
+            self.worktree.keep_fence()  # then it was stopped for that
         if ended.denied:
             self.report(f"the agent was not allowed to use {', '.join(ended.denied)}; its command decides that")
         if ended.cause is not None:

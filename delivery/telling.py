@@ -8,7 +8,7 @@ from delivery.errors import is_for_later
 from delivery.failure import Failure
 from delivery.github import PullRequest
 from delivery.goal import Goal
-from delivery.note import NoteFacts, failure_note, note_marker, resolved_note, with_earlier
+from delivery.note import NoteFacts, failure_note, note_marker, overtaken_marker, resolved_note, with_earlier
 from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
 from delivery.text import end_of
@@ -35,11 +35,16 @@ def _told(parts: Parts, issue: int, before: PullRequest | None, outcome: Outcome
     for_later = outcome.pending is not None
     lines = []
     try:
-        if outcome.note:
+        if outcome.note and outcome.overtaken:
+            # A comment of its own: that of the branch is whoever's the branch is.
+            with parts.github.unguarded():
+                url = parts.github.comment(issue, overtaken_marker(outcome), outcome.note)
+            parts.report(f"the Failure note is at {url}")
+        elif outcome.note:
             number = outcome.pull_request.number if outcome.pull_request else issue
             url = parts.github.comment(number, note_marker(outcome.branch), outcome.note, with_earlier)
             parts.report(f"the Failure note is at {url}")
-        else:
+        elif not outcome.overtaken:
             _resolve_notes(parts, issue, before, outcome)
             _tell_beginning(parts, outcome)
     except Exception as error:
@@ -103,6 +108,7 @@ def outcome_of(
         retained=ending.why if ending.kept else None,
         worktree=ending.path,
         rescued=ending.rescued,
+        overtaken=worktree.is_fence_lost,
     )
     if not isinstance(ended, Failure):
         return replace(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from delivery.causes import Code, Stage
 from delivery.issue_url import IssueUrl
+from worktree import Pace
 
 # Where a Run was when it entered a step, for the Failure note.
 _STAGES = {
@@ -31,6 +32,8 @@ class Unfinished:
     """A Run whose journal has no end. `clone` is the git directory of the clone that it was started from, on `host`.
 
     `run_id` is None when it was killed before its worktree was there. `delivered` says that its pull request was ready,
+    `claimed_as` is what it called itself in its claim, `nonce` what it is known by there, None where it made none,
+    `lease` in seconds; `is_atomic` says whether refs can be pushed together, `unclaimed` that it was about to end it.
     `cause`, `code` and `stage` what it failed with when it did not die; `merging` is the pull request that it asked
     GitHub to merge last, and at which head, `took_over` the run whose checkpoint it went on from. `is_spec` says that
     it has started Runs of Tickets. `was_ready` and `was_in_progress` are about the labels before it took the issue.
@@ -49,6 +52,11 @@ class Unfinished:
     opens_draft: bool
     continue_command: str
     run_id: str | None
+    claimed_as: str | None
+    nonce: str | None
+    lease: float
+    is_atomic: bool
+    unclaimed: bool
     delivered: bool
     merging: tuple[int, str] | None
     took_over: str | None
@@ -127,6 +135,11 @@ def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
         opens_draft=bool(claim["opens_draft"]),
         continue_command=str(claim["continue_command"]),
         run_id=str(begun["run"]) if begun else None,
+        claimed_as=str(claim["run"]) if "run" in claim else None,
+        nonce=str(claim["nonce"]) if "nonce" in claim and "unfenced" not in steps else None,
+        lease=float(str(claim.get("lease", Pace().lease))),
+        is_atomic=bool(claim.get("atomic", True)),
+        unclaimed="unclaim" in steps,
         delivered="clean-up" in steps and failed is None,
         is_spec="ticket" in steps,
         took_over=str(steps["take-over"]["run"]) if "take-over" in steps else None,

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 from worktree import Checkpoint
 
-# A run that lives makes one every few minutes, as long as something changes.
 _LEASE = timedelta(minutes=15)
 
 
@@ -17,10 +16,20 @@ class AtWork:
     why: str
 
 
-def choose_checkpoint(found: Sequence[Checkpoint], branch: str, now: datetime) -> Checkpoint | AtWork | None:
-    """Decide what a new run on `branch` goes on from: the latest checkpoint of a run that seems to have vanished."""
+def choose_checkpoint(
+    found: Sequence[Checkpoint], branch: str, now: datetime, dead: str | None = None
+) -> Checkpoint | AtWork | None:
+    """Decide what a new run on `branch` goes on from, when no run that lives has a claim on the issue.
+
+    That of the run `dead`, whose claim is taken over; else the latest one on the branch: its run has vanished, or ended
+    without taking it away. One that could make no claim seems to live while its checkpoint is young: it makes one every
+    few minutes, as long as something changes.
+    """
+    of_dead = next((one for one in found if one.run_id == dead), None)
+    if of_dead is not None:
+        return of_dead
     latest = max((one for one in found if one.branch == branch), key=lambda one: one.moment, default=None)
-    if latest is None or now - latest.moment >= _LEASE:
+    if latest is None or latest.is_fenced or now - latest.moment >= _LEASE:
         return latest
     again = max(latest.moment, now - _LEASE) + _LEASE
     return AtWork(

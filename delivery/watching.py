@@ -31,7 +31,8 @@ class StoppedError(Exception):
 class Watch:
     """Watches one commit. `base_commit` is the one of the Base branch that it holds.
 
-    `absence` is called once, when nothing is listed: why that may be. `merges` says that this is for a Merge run.
+    `absence` is called once, when nothing is listed: why that may be; `keep_fence` several times a second while
+    waiting. `merges` says that this is for a Merge run.
     """
 
     github: Checks
@@ -41,6 +42,7 @@ class Watch:
     patience: Patience
     merges: bool
     interruption: Interruption
+    keep_fence: Callable[[], object]
     report: Callable[[str], None]
     _began: float = field(default_factory=time.monotonic, init=False)
     _said: tuple[str, ...] = field(default=(), init=False)
@@ -150,6 +152,7 @@ class Watch:
         while (left := end - time.monotonic()) > 0:
             if self.interruption.recorded:
                 raise StoppedError
+            self.keep_fence()
             time.sleep(min(left, _GLANCE))
 
 

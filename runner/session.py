@@ -152,16 +152,19 @@ class AgentSessions:
         deadline = time.monotonic() + orders.wall + _stop_time(limits.grace)
         supervisor.send(json.dumps(asdict(orders)))
         stopping = False
+        interrupted = False
         more = False
         while not supervisor.answered(0 if more else _POLL) and time.monotonic() < deadline:
             more = follower.follow()
             if self._interruption.recorded is None:
                 watch.tick()
-            elif not stopping:
+            elif not interrupted:
+                interrupted = True
+                watch.interrupted()
+            if not stopping and (interrupted or watch.why_stop):
                 stopping = True
                 supervisor.send(f"stop {limits.interrupted_grace}")
                 deadline = min(deadline, time.monotonic() + _stop_time(limits.interrupted_grace))
-                watch.interrupted()
         return supervisor.report()
 
     def _clean_up_after(self, supervisor: "_Supervisor", request: SessionRequest, spool: Path) -> Report:

@@ -34,7 +34,7 @@ from runner.session import AgentSessions, SessionLimits
 from runner.settings import REPOSITORY_FILE, LoadedSettings, PromptReplacement, Settings, home_relative
 from runner.ticket_runs import TicketOf
 from runner.token_source import LearningRedactor, TokenSource
-from worktree import CommitRule, Interruption, Journal, Launch, Redactor, host_name
+from worktree import CommitRule, Interruption, Journal, Launch, Pace, Redactor, host_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +249,7 @@ def conventions(settings: Settings) -> Conventions:
         moves=settings.repair.moves,
         checks_required=Required(settings.checks.required),
         patience=Patience(grace=settings.checks.grace, limit=settings.limits.checks, poll=settings.checks.poll),
+        pace=Pace(lease=settings.limits.lease, beat=settings.limits.heartbeat),
         ready_label=settings.labels.ready,
         in_progress_label=settings.labels.in_progress,
         bots=settings.pickup.bots,

@@ -6,27 +6,32 @@ from worktree.errors import (
     AcquisitionError,
     BranchTakenError,
     DeferredError,
+    FenceLostError,
     GitError,
     Interrupted,
     LaunchError,
     PreservationError,
     PushRefused,
+    TransferError,
     UnsettledError,
     WorktreeError,
 )
+from worktree.fence import Fence, Pace
 from worktree.git import Limits
 from worktree.interruption import Interruption
 from worktree.journal import Journal, read_journal
 from worktree.launch import Launch, name_in_the_way
 from worktree.machine import host_name
 from worktree.merging import Upstream
+from worktree.messages import read_messages
 from worktree.reclaim import Orphan, orphans, read_held
-from worktree.record import Owner, Retained, alone, has_record, retained_by, runs_at_work, sweep_records
+from worktree.record import Owner, Retained, alone, has_record, new_run_id, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
-from worktree.remote import ABSENT, Fence, Origin, RefUpdate
+from worktree.remote import ABSENT, Origin, RefUpdate
+from worktree.server_time import ServerTime
 from worktree.store import rescued_by
 from worktree.survey import Survey
-from worktree.takeover import WENT_ON_FROM, Checkpoint, read_checkpoints
+from worktree.takeover import WENT_ON_FROM, Checkpoint, Takeover, prepare, read_checkpoints
 from worktree.temporary import sweep_temporary, temporary_directory
 from worktree.worktree import CommitRule, Worktree
 
@@ -42,6 +47,7 @@ __all__ = [
     "DeferredError",
     "Ending",
     "Fence",
+    "FenceLostError",
     "GitError",
     "Interrupted",
     "Interruption",
@@ -52,13 +58,17 @@ __all__ = [
     "Origin",
     "Orphan",
     "Owner",
+    "Pace",
     "PreservationError",
     "Preserved",
     "PushRefused",
     "Redactor",
     "RefUpdate",
     "Retained",
+    "ServerTime",
     "Survey",
+    "Takeover",
+    "TransferError",
     "UnsettledError",
     "Upstream",
     "Watch",
@@ -68,10 +78,13 @@ __all__ = [
     "has_record",
     "host_name",
     "name_in_the_way",
+    "new_run_id",
     "orphans",
+    "prepare",
     "read_checkpoints",
     "read_held",
     "read_journal",
+    "read_messages",
     "rescued_by",
     "retained_by",
     "runs_at_work",

@@ -10,12 +10,13 @@ from pathlib import Path
 from worktree.checkout import Checkout, Ledger, selectors
 from worktree.cleanup import clean_up
 from worktree.errors import AcquisitionError, BranchTakenError, GitError, LaunchError, WorktreeError
+from worktree.fence import Fence
 from worktree.inclusion import Included, include
 from worktree.launch import Launch, registered_paths
 from worktree.machine import boot_id, host_name, pid_namespace, pid_started
 from worktree.reading import read_regular, read_words
 from worktree.record import Before, Made, RecordDirectory, RunRecord, new_run_id, read_records
-from worktree.remote import Fence, Origin, Remote
+from worktree.remote import Origin, Remote
 
 
 def acquire_new(
@@ -25,12 +26,13 @@ def acquire_new(
     origin: Origin | None,
     fence: Fence | None,
     fetched: Mapping[str, str] | None,
+    run_id: str | None,
 ) -> Checkout:
     """Make a worktree on a new branch at the Base branch's commit on origin; see `Worktree.create`."""
     _refuse(launch.obstacle(branch, None))
     remote = launch.remote(origin)
     pinned = _pin(launch, remote, fetched, base)[base]
-    record = _record(launch, base, branch, pinned, pinned, made_branch=True, resumed=False)
+    record = _record(launch, run_id, base, branch, pinned, pinned, made_branch=True, resumed=False)
     return _add(launch, remote, fence, record)
 
 
@@ -41,13 +43,16 @@ def acquire_existing(
     origin: Origin | None,
     fence: Fence | None,
     fetched: Mapping[str, str] | None,
+    run_id: str | None,
 ) -> Checkout:
     """Make a worktree on a branch as it stands on origin; see `Worktree.resume`."""
+    if f"refs/heads/{branch}" in launch.refs:
+        launch = launch.reopened()  # a run that has ended since took it away
     remote = launch.remote(origin)
     pinned = _pin(launch, remote, fetched, base, branch)
     _refuse(launch.obstacle(branch, pinned[branch]))
     made_branch = f"refs/heads/{branch}" not in launch.refs
-    record = _record(launch, base, branch, pinned[branch], pinned[base], made_branch=made_branch, resumed=True)
+    record = _record(launch, run_id, base, branch, pinned[branch], pinned[base], made_branch=made_branch, resumed=True)
     return _add(launch, remote, fence, record)
 
 
@@ -83,10 +88,18 @@ def _fetch(remote: Remote, branches: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def _record(
-    launch: Launch, base: str, branch: str, pinned: str, pinned_base: str, *, made_branch: bool, resumed: bool
+    launch: Launch,
+    run_id: str | None,
+    base: str,
+    branch: str,
+    pinned: str,
+    pinned_base: str,
+    *,
+    made_branch: bool,
+    resumed: bool,
 ) -> RunRecord:
     return RunRecord(
-        run_id=new_run_id(),
+        run_id=run_id or new_run_id(),
         pid=os.getpid(),
         pid_started=pid_started(),
         pid_namespace=pid_namespace(),

@@ -14,12 +14,13 @@ from worktree.configuration import (
     read_configuration,
     without_filters,
 )
-from worktree.errors import PrivateWorkError, WorktreeError
+from worktree.errors import FenceLostError, PrivateWorkError, WorktreeError
+from worktree.fence import Fence
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.reading import read_regular, read_words
 from worktree.record import RecordDirectory, RunRecord
-from worktree.remote import Fence, RefUpdate, Remote
+from worktree.remote import ABSENT, RefUpdate, Remote
 from worktree.screening import screen_files
 from worktree.snapshot import Snapshot
 
@@ -262,6 +263,24 @@ class Checkout:
             ).text.split()
         )
 
+    def send(self, *updates: RefUpdate) -> tuple[str, ...]:
+        """Push refs as `Remote.push` does, with the fence's where there is one. Raises FenceLostError, or GitError."""
+        own = all(map(self._needs_no_fence, updates))
+        if self.fence is not None and not (own and self.fence.lost):
+            try:
+                return self.fence.push(self.remote, *updates)
+            except FenceLostError:
+                if not own:
+                    raise
+        return self.remote.push(*updates)
+
+    def _needs_no_fence(self, update: RefUpdate) -> bool:
+        """Whether it is the run's own, whoever has the issue: a rescue ref of its, or the end of its checkpoint."""
+        run_id = self.record.run_id
+        return update.ref.startswith(f"refs/nightkeep/rescue/{run_id}/") or (
+            update.new == ABSENT and update.ref.endswith(f"/{run_id}")
+        )
+
     def push_branch(self, what: str) -> str:
         """Push the Issue branch as it stands here, as a fast-forward; return its commit. Raises as `push` does."""
         tip = self.tip()
@@ -276,10 +295,11 @@ class Checkout:
         return now[self.branch_ref]
 
     def push(self, what: str, update: RefUpdate, now: Mapping[str, str] | None = None) -> None:
-        """Push one ref, in one push with the claim's where there is one; enter it in the ledger for the last one.
+        """Push one ref, in one push with the fence's where there is one; enter it in the ledger for the last one.
 
         `now` are the refs as they are, where somebody has just looked. Raises PrivateWorkError, before anything is
-        pushed, when that would publish a commit of the person's; else GitError.
+        pushed, when that would publish a commit of the person's; FenceLostError; else GitError. A rescue ref needs no
+        fence once that is lost: it is the run's own, and must not exist.
         """
         now = self.refs_now() if now is None else now
         private = self.private_commit(update.new, now)
@@ -291,8 +311,7 @@ class Checkout:
             raise PrivateWorkError(
                 f"{update.ref} is not pushed, because commit {private} in it was only on the person's own branches"
             )
-        claim = [self.fence()] if self.fence else []
-        left = self.remote.push(update, *claim)
+        left = self.send(update)
         if left:
             self.ledger.lacks_lfs = True
             # git lfs keeps them in the clone, whatever becomes of the worktree.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from worktree.checkout import Checkout
-from worktree.errors import GitError, Interrupted, WorktreeError
+from worktree.errors import GitError, Interrupted, TransferError, WorktreeError
 from worktree.files import Screen, everything_up_to, list_files
 from worktree.machine import host_name
 from worktree.made import loose_ends
@@ -20,7 +20,7 @@ from worktree.remote import ABSENT, RefUpdate
 from worktree.screening import explained, screen_commits
 from worktree.snapshot import take_snapshot
 from worktree.state import State, Status, read_status, state_of, why_unsettled
-from worktree.transfer import Parcel, Sending
+from worktree.transfer import Parcel, Sending, can_send_to
 
 CHECKPOINTS = "refs/nightkeep/checkpoints/"
 _ATTEMPTS = 2
@@ -34,8 +34,8 @@ class CheckpointRule:
     """How many seconds lie between two checkpoints, and whether origin gets them as well.
 
     Of more than `most_kept` bytes of changed files none is made, each would take as much of the disk; what origin lacks
-    of one may have `most_sent` bytes. After `quiet` seconds origin gets another one of the same, so that whoever looks
-    sees a run that lives.
+    of one may have `most_sent` bytes. After `quiet` seconds origin gets another one of the same, where nothing else
+    shows that the run lives.
     """
 
     every: float = 300
@@ -54,6 +54,11 @@ class Watch(Protocol):
 
     def interrupted(self) -> None:
         """Take notice, once, that a signal is recorded; the session has just been told to stop."""
+        ...
+
+    @property
+    def why_stop(self) -> str | None:
+        """Why the session is to be stopped, None while it may go on."""
         ...
 
 
@@ -89,11 +94,17 @@ class Checkpoints:
         self._index: _Signature | None = None
         self._hidden: frozenset[str] = frozenset()
         self._sending: Sending | None = None
+        self._is_owing = False
         self._told: set[str] = set()
 
     def tick(self) -> None:
-        """Take one when it is time for it, if anything has changed."""
+        """Take one when it is time for it, if anything has changed; and see to the fence."""
         self._hear()
+        if self._checkout.fence is not None:
+            self._checkout.fence.tick()
+        with suppress(Interrupted):
+            if self._is_owing and self._may_send():
+                self._attempt(self._send)
         if time.monotonic() < self._due:
             return
         with suppress(Interrupted):  # then `interrupted` follows
@@ -114,8 +125,18 @@ class Checkpoints:
 
     def _take_and_send(self) -> None:
         self._take(self._checkout, self._checkout.kept_from_salvage)
-        if self._rule.to_origin and self._sending is None:
+        self._is_owing = self._rule.to_origin
+        if self._is_owing and self._may_send():
             self._send()
+
+    def _may_send(self) -> bool:
+        """Whether nothing is being sent; a checkpoint and a sign of life take turns."""
+        return self._sending is None and (self._checkout.fence is None or self._checkout.fence.is_free)
+
+    @property
+    def why_stop(self) -> str | None:
+        """Why the session must not go on."""
+        return self._checkout.fence.lost if self._checkout.fence else None
 
     def _attempt(self, action: Callable[[], object]) -> None:
         try:
@@ -162,7 +183,13 @@ class Checkpoints:
             screen=screen,
             subject=f"nightkeep: checkpoint of {checkout.record.branch}",
             besides=[*ends, *([before] if before else [])],
-            trailers=trailers_of(checkout, why_unsettled(state, checkout.record.branch)),
+            trailers=trailers_of(
+                checkout.record.run_id,
+                checkout.record.branch,
+                checkout.record.base,
+                why_unsettled(state, checkout.record.branch),
+                is_fenced=checkout.fence is not None,
+            ),
         )
         what = (state, snapshot.tree, snapshot.index_tree, tuple(ends))
         if what == self._last and not self._is_quiet():
@@ -171,8 +198,8 @@ class Checkpoints:
         self._last, self._kept_at = what, time.monotonic()
 
     def _is_quiet(self) -> bool:
-        """Whether origin has a checkpoint so old that the run could be taken for dead."""
-        is_there = self._checkout.ledger.checkpoint_sent is not None
+        """Whether origin has a checkpoint so old that a run without a fence could be taken for dead."""
+        is_there = self._checkout.ledger.checkpoint_sent is not None and self._checkout.fence is None
         return is_there and time.monotonic() - self._kept_at >= self._rule.quiet
 
     def _look(self, checkout: Checkout, status: Status) -> _Look:
@@ -190,6 +217,7 @@ class Checkpoints:
         """Bring the last one to origin, unless something in it is not to be published."""
         checkout, ledger = self._checkout, self._checkout.ledger
         commit, before = ledger.checkpoint, ledger.checkpoint_sent
+        self._is_owing = False
         if commit is None or commit == before:
             return
         known = ledger.held | ({before} if before else set())
@@ -200,19 +228,26 @@ class Checkpoints:
         update = RefUpdate(self._ref, commit, before or ABSENT)
         ledger.checkpoints_offered.add(commit)
         origin = checkout.remote.origin
-        token = origin.current()
-        if token is None or not origin.url.startswith(("http://", "https://")):
-            checkout.remote.push(update)
+        if not can_send_to(origin):
+            checkout.send(update)
             ledger.checkpoint_sent = commit
             return
-        lines = "".join(f"{line}\n" for line in (commit, *(f"^{oid}" for oid in sorted(known))))
+        fence = checkout.fence
+        moved = fence.offer() if fence else None
+        updates = (update, moved) if moved else (update,)
+        known |= {moved.expected} if moved and moved.expected else set()
+        lines = "".join(f"{line}\n" for line in (*(one.new for one in updates), *(f"^{oid}" for oid in sorted(known))))
         flags = ("--quiet", "--revs", "--thin", "--stdout", "--delta-base-offset")
         pack = checkout.shared.run("pack-objects", *flags, stdin=lines.encode()).stdout
-        parcel = Parcel(url=origin.url, token=token, updates=(update,), pack=pack, redact=checkout.git.redact)
+        parcel = Parcel(
+            url=origin.url, token=origin.current() or "", updates=updates, pack=pack, redact=checkout.git.redact
+        )
         if checkout.remote.object_format:
             parcel = replace(parcel, object_format=checkout.remote.object_format)
         self._sending = Sending(parcel)
         self._sending.start()
+        if fence and moved:
+            fence.follow(self._sending)
 
     def _why_not(self, checkout: Checkout, commit: str, known: set[str]) -> str | None:
         beyond = [f"^{oid}" for oid in sorted(known)]
@@ -251,15 +286,15 @@ def move_checkpoint(checkout: Checkout, commit: str) -> None:
     checkout.ledger.checkpoint = commit
 
 
-def trailers_of(checkout: Checkout, unsettled: str | None) -> dict[str, str]:
+def trailers_of(run_id: str, branch: str, base: str, unsettled: str | None, *, is_fenced: bool) -> dict[str, str]:
     """Return what a checkpoint's message says for a later run; `unsettled` is why nobody can simply go on from it."""
-    record = checkout.record
     said = {
-        "Nightkeep-Run": record.run_id,
-        "Nightkeep-Branch": record.branch,
-        "Nightkeep-Base": record.base,
+        "Nightkeep-Run": run_id,
+        "Nightkeep-Branch": branch,
+        "Nightkeep-Base": base,
         "Nightkeep-Host": host_name(),
     }
+    said |= {} if is_fenced else {"Nightkeep-Unfenced": "yes"}
     return said | ({"Nightkeep-Unsettled": " ".join(unsettled.split())} if unsettled else {})
 
 
@@ -281,8 +316,8 @@ def drop_checkpoints(checkout: Checkout) -> None:
         if ledger.checkpoints_offered:
             there = checkout.remote.read(ref).get(ref)
             if there in ledger.checkpoints_offered:
-                checkout.remote.push(RefUpdate(ref, ABSENT, there))
-    except GitError as error:
+                checkout.send(RefUpdate(ref, ABSENT, there))
+    except (GitError, TransferError) as error:
         ledger.places.append(("checkpoint that nobody needs", f"{ref}: {error}"))
     else:
         # What is still being sent may yet arrive, so those that were offered stay noted.

@@ -36,6 +36,21 @@ class PrivateWorkError(WorktreeError):
     """A push was not made, because it would have published what was a person's alone."""
 
 
+class FenceLostError(WorktreeError):
+    """The ref that a run must move with each push is no longer its own, so nothing was pushed."""
+
+
+class TransferError(WorktreeError):
+    """Origin did not take what was sent, or was not seen to hold it. The text is for a person, and has no token.
+
+    `is_refusal` says that it refused one of the refs.
+    """
+
+    def __init__(self, message: str, *, is_refusal: bool = False) -> None:
+        super().__init__(message)
+        self.is_refusal = is_refusal
+
+
 class UnsettledError(WorktreeError):
     """A session left the worktree such that nobody can say what belongs to the pull request."""
 

@@ -17,7 +17,7 @@ _LONGEST = 1 << 24  # bytes
 _RESERVED = 1 << 16  # bytes; more than a Run writes
 _KEEP_SIZE = 1  # of fallocate(2): the room is the file's, its length stays as it is
 
-Entry = dict[str, str | int | None]
+Entry = dict[str, str | float | None]
 
 
 class Journal:
@@ -58,7 +58,7 @@ class Journal:
         journal._descriptor = descriptor
         return journal
 
-    def enter(self, step: str, **facts: str | int | None) -> None:
+    def enter(self, step: str, **facts: str | float | None) -> None:
         """Append what is about to be done; it is on the disk when this returns."""
         if self.file is None:
             return

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from worktree.checkout import Checkout
 from worktree.checkpoint import checkpoint_ref
-from worktree.errors import GitError, WorktreeError
+from worktree.errors import FenceLostError, GitError, WorktreeError
 from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.ladder import Rung, choose_rung, climb
@@ -41,6 +41,10 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
             publish(checkout, snapshot or keep_snapshot(checkout, state))
         raise _with_holder(checkout, error) from error
     refused = _push(checkout, commit) if commit else None
+    if isinstance(refused, FenceLostError):
+        # The branch is another run's by now.
+        refused = None
+        keep(checkout, "head", commit or "")
     if snapshot is not None:
         drop_needless(checkout, state, snapshot)
     keep_made(checkout, state, besides=[commit] if commit else [])
@@ -92,16 +96,18 @@ def _push_branch(checkout: Checkout) -> None:
     """Push what is new on the Issue branch as the run left it here."""
     tip = checkout.branch_left()
     refused = _push(checkout, tip) if tip and tip not in checkout.ledger.held else None
-    if refused is not None and tip is not None:
+    if isinstance(refused, GitError) and tip is not None:
         raise climb(checkout, tip, refused) from refused
+    if refused is not None and tip is not None:
+        keep(checkout, "head", tip)
 
 
-def _push(checkout: Checkout, commit: str) -> GitError | None:
+def _push(checkout: Checkout, commit: str) -> GitError | FenceLostError | None:
     """Push the Issue branch, or a marker that is on no branch here; return the refusal, if it is one."""
     try:
         # Whoever found the commit has just looked.
         checkout.push("failure marker", RefUpdate(checkout.branch_ref, commit), checkout.ledger.refs_seen)
-    except GitError as refused:
+    except (GitError, FenceLostError) as refused:
         return refused
     return None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from worktree.checkout import Checkout, Ledger, selectors
 from worktree.checkpoint import checkpoint_ref
 from worktree.errors import DeferredError, WorktreeError
+from worktree.fence import Fence
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.launch import Launch, checkout_noted_in
@@ -15,7 +16,7 @@ from worktree.machine import boot_id, host_name
 from worktree.processes import RUN_MARKER, at_work_in, stop_carrying
 from worktree.reading import read_words
 from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, read_records
-from worktree.remote import Fence, Origin, Remote
+from worktree.remote import Origin, Remote
 from worktree.snapshot import read_snapshot
 
 _RESCUE = "refs/nightkeep/rescue/"

@@ -103,6 +103,11 @@ def read_refusal(stdout: str, stderr: str) -> Refusal:
     return Refusal(_kind(reasons, remote, own), _words(reasons, remote, own))
 
 
+def is_for_others(status: str) -> bool:
+    """Whether git says of a ref, `[rejected] (reason)`, that it was refused only because another one was."""
+    return status.partition("] ")[2].removeprefix("(").removesuffix(")") in _OTHERS
+
+
 def _kind(reasons: Sequence[str], remote: Sequence[str], own: Sequence[str]) -> RefusalKind:
     unquoted = (re.sub("'[^']*'", "", line) for line in own)  # a repository may have any name
     if any(_CONTENT.search(text) for text in (*reasons, *remote, *unquoted)):

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay, wait_exponential
 
 from worktree.configuration import as_environment
-from worktree.errors import GitError, GitTimeoutError, PushRefused
+from worktree.errors import GitError, GitTimeoutError, Interrupted, PushRefused
 from worktree.git import Completed, Git
 from worktree.lfs import LfsStore, can_upload, is_lfs_setting
 from worktree.reading import read_regular
-from worktree.refusal import RefusalKind, read_refusal
+from worktree.refusal import RefusalKind, is_for_others, read_refusal
 from worktree.temporary import temporary_directory
 
 T = TypeVar("T")
@@ -60,8 +60,12 @@ class RefUpdate:
     expected: str | None = None
 
 
-# Called before each push of a claimed Run: the update of the claim's ref that must succeed together with the push.
-Fence = Callable[[], RefUpdate]
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What came of a dry run: the refs that are refused, with the reason, and whether refs can be pushed together."""
+
+    refused: Mapping[str, str]
+    is_atomic: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,20 +124,41 @@ class Remote:
         self.known.update(fetched.values())
         return fetched
 
-    def rehearse(self, commit: str, *refs: str) -> dict[str, str]:
-        """Try, by a dry run, to push a commit to refs; return those that are refused, with the reason. Makes no ref.
+    def fetch_there(self, *refs: str) -> dict[str, str]:
+        """Fetch what those refs name, as `fetch_refs` does, but for those that are gone by now."""
+        try:
+            return self.fetch_refs(*refs) if refs else {}
+        except GitError:
+            left = self.read(*refs)
+            if len(left) == len(refs):
+                raise
+            return self.fetch_refs(*left) if left else {}
+
+    def rehearse(self, commit: str, *refs: str) -> "Rehearsal":
+        """Try, by a dry run, to push a commit to refs, all together. Makes no ref.
 
         The server is asked for leave to push and for its refs, and gets nothing: rules that it applies to what it
         gets are not seen. Raises GitError when it lets nobody push, or does not answer.
         """
+        try:
+            return self._patiently(lambda: self._rehearse(commit, refs, is_atomic=True))
+        except GitError as error:
+            if isinstance(error, Interrupted) or _may_pass(error):
+                raise
+            # Git ends before it looks at any ref when the server cannot do that; or for another reason, and does again.
+            return self._patiently(lambda: self._rehearse(commit, refs, is_atomic=False))
+
+    def _rehearse(self, commit: str, refs: Sequence[str], *, is_atomic: bool) -> "Rehearsal":
         refspecs = [f"{commit}:{ref}" for ref in refs]
-        arguments = ["push", "--dry-run", "--porcelain", "--no-verify", "--", self.url, *refspecs]
+        flags = ["--dry-run", "--porcelain", "--no-verify", *(["--atomic"] if is_atomic else [])]
+        arguments = ["push", *flags, "--", self.url, *refspecs]
         with self._workplace() as (git, _):
             said = self._run(git, *arguments, limit=git.limits.push, accept=(0, 1))
         rows = [line.split("\t") for line in said.text.splitlines() if line.startswith("!\t")]
         if said.status and not rows:
             raise git.failure(arguments, said)
-        return {row[1].partition(":")[2]: git.redact(row[2]) for row in rows}
+        refused = {row[1].partition(":")[2]: git.redact(row[2]) for row in rows if not is_for_others(row[2])}
+        return Rehearsal(refused, is_atomic)
 
     def push(self, *updates: RefUpdate) -> tuple[str, ...]:
         """Make origin's refs name the given commits, all of them or none, and read them back.

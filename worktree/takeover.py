@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 from worktree.checkout import Checkout
 from worktree.checkpoint import checkpoint_ref, move_checkpoint, trailers_of
-from worktree.errors import GitError, PushRefused
 from worktree.launch import Launch
-from worktree.remote import ABSENT, Origin, RefUpdate, Remote
+from worktree.remote import ABSENT, Origin, RefUpdate
 from worktree.snapshot import INDEX_SUBJECT, commit_tree
 
 WENT_ON_FROM = "went on from"  # as a place says it
@@ -20,7 +19,8 @@ _FIELDS = {"Nightkeep-Run": "run_id", "Nightkeep-Branch": "branch", "Nightkeep-B
 class Checkpoint:
     """The last checkpoint that origin has of a run: a commit, and when it was made by its machine's clock.
 
-    `unsettled` says why nobody can simply go on from it, None when everybody can.
+    `unsettled` says why nobody can simply go on from it, None when everybody can. One that `is_fenced` is of a run that
+    held a claim as long as it lived.
     """
 
     run_id: str
@@ -30,6 +30,7 @@ class Checkpoint:
     commit: str
     moment: datetime
     unsettled: str | None = None
+    is_fenced: bool = True
 
     def __str__(self) -> str:
         return f"the checkpoint of {self.moment:%Y-%m-%dT%H:%M:%SZ} of run {self.run_id} on {self.host}"
@@ -40,26 +41,13 @@ def read_checkpoints(launch: Launch, origin: Origin | None, there: Mapping[str, 
 
     What no run can have written is passed over, and so is what is gone by now. Raises GitError.
     """
-    fetched = _fetch(launch.remote(origin), sorted(there)[-_MOST:])
+    fetched = launch.remote(origin).fetch_there(*sorted(there)[-_MOST:])
     if not fetched:
         return ()
     shown = "--format=%H%n%ct%n%(trailers:only=true,unfold=true)%x00"
     said = launch.git.run("log", "--no-walk=unsorted", shown, *dict.fromkeys(fetched.values())).text
     found = [_read(text.strip().splitlines()) for text in said.split("\0") if text.strip()]
     return [one for one in found if one and fetched.get(checkpoint_ref(one.run_id)) == one.commit]
-
-
-def _fetch(remote: Remote, refs: Sequence[str]) -> Mapping[str, str]:
-    if not refs:
-        return {}
-    try:
-        return remote.fetch_refs(*refs)
-    except GitError:
-        # A run that ends takes its own away.
-        left = remote.read(*refs)
-        if len(left) == len(refs):
-            raise
-        return remote.fetch_refs(*left) if left else {}
 
 
 def _read(lines: Sequence[str]) -> Checkpoint | None:
@@ -72,60 +60,98 @@ def _read(lines: Sequence[str]) -> Checkpoint | None:
     except (ValueError, OverflowError, OSError):
         return None
     facts = {field: told[name] for name, field in _FIELDS.items()}
-    return Checkpoint(commit=commit, moment=moment, unsettled=told.get("Nightkeep-Unsettled"), **facts)
+    return Checkpoint(
+        commit=commit,
+        moment=moment,
+        unsettled=told.get("Nightkeep-Unsettled"),
+        is_fenced="Nightkeep-Unfenced" not in told,
+        **facts,
+    )
 
 
-def take_over(checkout: Checkout, checkpoint: Checkpoint) -> str | None:
-    """Make a worktree in which nothing was done yet what the checkpoint has: its commits on the Issue branch, the rest
-    as uncommitted work. Returns where HEAD is then.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takeover:
+    """How a run takes a checkpoint over, made ready before there is a worktree.
 
-    The checkpoint becomes a rescue ref of its run on origin, in one push with the end of its own ref and the first
-    checkpoint of this run, which is the same: so only one run takes it over, and it is never nobody's. None is returned
-    when it was another run; and, with the rescue ref named, when the Issue branch on origin has gone another way, or
-    the session had not left it such that everybody can go on. Raises GitError.
+    `updates` do it on origin, in one push: the checkpoint becomes the ref `rescue` of its own run, its ref ends, and
+    `own` is this run's first checkpoint, which is the same. So one run alone takes it over, and it is never nobody's.
+    `why` says why it cannot be gone on from; then there is no `own`. `parents` are the checkpoint's.
     """
-    parents = checkout.git.run("rev-parse", f"{checkpoint.commit}^@").text.split()
-    why = _why_not(checkout, checkpoint, parents)
+
+    checkpoint: Checkpoint
+    rescue: str
+    parents: tuple[str, ...]
+    own: str | None
+    why: str | None
+    updates: tuple[RefUpdate, ...]
+
+
+def prepare(
+    launch: Launch,
+    checkpoint: Checkpoint,
+    *,
+    run_id: str,
+    branch: str,
+    base: str,
+    start: str | None,
+    is_fenced: bool,
+) -> Takeover:
+    """Make ready how the run `run_id` takes a checkpoint over. Changes nothing. Raises GitError.
+
+    `start` is where origin has the run's branch, None for nowhere.
+    """
+    parents = launch.git.run("rev-parse", f"{checkpoint.commit}^@").text.split()
+    why = _why_not(launch, checkpoint, parents, branch, start)
     rescue = f"refs/nightkeep/rescue/{checkpoint.run_id}/checkpoint"
     updates = [
         RefUpdate(rescue, checkpoint.commit, ABSENT),
         RefUpdate(checkpoint_ref(checkpoint.run_id), ABSENT, checkpoint.commit),
     ]
+    own = None
     if why is None:
-        message = "".join(f"{name}: {value}\n" for name, value in trailers_of(checkout, None).items())
-        subject = f"nightkeep: checkpoint of {checkout.record.branch}"
-        own = commit_tree(
-            checkout.shared, f"{checkpoint.commit}^{{tree}}", [*parents, checkpoint.commit], f"{subject}\n\n{message}"
-        )
-        move_checkpoint(checkout, own)
-        updates.append(RefUpdate(checkpoint_ref(checkout.record.run_id), own, ABSENT))
-    ledger = checkout.ledger
-    try:
-        checkout.remote.push(*updates)
-    except PushRefused:
-        return None
-    ledger.held.add(checkpoint.commit)
-    ledger.refs[rescue] = checkpoint.commit
-    where = f"{rescue} at {checkpoint.commit} on origin"
-    if why is not None:
-        ledger.places.append(("checkpoint of an earlier run", f"{where}; it was not gone on from, for {why}"))
-        return None
-    ledger.places.append((WENT_ON_FROM, f"{checkpoint}: {where}"))
-    ledger.checkpoint_sent = own
-    ledger.checkpoints_offered.add(own)
-    checkout.git.run("reset", "--quiet", "--hard", parents[0])
-    checkout.git.run("read-tree", "--reset", "-u", checkpoint.commit)
-    checkout.git.run("read-tree", _index_of(checkout, parents[1:]) or parents[0])
-    return parents[0]
+        trailers = trailers_of(run_id, branch, base, None, is_fenced=is_fenced)
+        told = "".join(f"{name}: {value}\n" for name, value in trailers.items())
+        message = f"nightkeep: checkpoint of {branch}\n\n{told}"
+        own = commit_tree(launch.git, f"{checkpoint.commit}^{{tree}}", [*parents, checkpoint.commit], message)
+        updates.append(RefUpdate(checkpoint_ref(run_id), own, ABSENT))
+    return Takeover(
+        checkpoint=checkpoint, rescue=rescue, parents=tuple(parents), own=own, why=why, updates=tuple(updates)
+    )
 
 
-def _why_not(checkout: Checkout, checkpoint: Checkpoint, parents: Sequence[str]) -> str | None:
+def go_on(checkout: Checkout, taken: Takeover) -> str | None:
+    """Make a worktree in which nothing was done yet what the checkpoint has that was taken over: its commits on the
+    Issue branch, the rest as uncommitted work. Returns where HEAD is then, None when it is not gone on from; it is
+    named in either case. Raises GitError.
+    """
+    ledger, commit = checkout.ledger, taken.checkpoint.commit
+    ledger.held.add(commit)
+    ledger.refs[taken.rescue] = commit
+    where = f"{taken.rescue} at {commit} on origin"
+    if taken.own is None:
+        ledger.places.append(("checkpoint of an earlier run", f"{where}; it was not gone on from, for {taken.why}"))
+        return None
+    ledger.places.append((WENT_ON_FROM, f"{taken.checkpoint}: {where}"))
+    ledger.checkpoint_sent = taken.own
+    ledger.checkpoints_offered.add(taken.own)
+    move_checkpoint(checkout, taken.own)
+    head, *others = taken.parents
+    checkout.git.run("reset", "--quiet", "--hard", head)
+    checkout.git.run("read-tree", "--reset", "-u", commit)
+    checkout.git.run("read-tree", _index_of(checkout, others) or head)
+    return head
+
+
+def _why_not(
+    launch: Launch, checkpoint: Checkpoint, parents: Sequence[str], branch: str, start: str | None
+) -> str | None:
+    if checkpoint.branch != branch:
+        return f"it is of the branch {checkpoint.branch}"
     if not parents:
         return "it was made on no commit"
     if checkpoint.unsettled:
         return f"its session left {checkpoint.unsettled}"
-    pinned = checkout.record.pinned
-    if checkout.record.resumed and not checkout.git.answers("merge-base", "--is-ancestor", pinned, parents[0]):
+    if start is not None and not launch.git.answers("merge-base", "--is-ancestor", start, parents[0]):
         return "the branch has moved since"
     return None
 

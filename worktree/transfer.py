@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from worktree.remote import ABSENT, RefUpdate
+from worktree.errors import TransferError
+from worktree.remote import ABSENT, Origin, RefUpdate
 
 if TYPE_CHECKING:
     from requests import Response
@@ -23,15 +24,12 @@ _MOST_SHOWN = 200  # characters of an answer
 _AGENT = "agent=nightkeep"
 
 
-class TransferError(Exception):
-    """Origin did not take what was sent, or was not seen to hold it. The text is for a person, and has no token."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
     """What is sent to `url`: updates of refs, each with the object id that it must have there (ABSENT for none), and a
     pack of what they name. `object_format` is git's word for the kind of the ids. What a server says goes through
-    `redact` before anybody reads it.
+    `redact` before anybody reads it, and the `Date` of each answer to `heard`. Refs that begin with one of `besides`
+    are looked at as well, once it was sent.
     """
 
     url: str
@@ -40,19 +38,27 @@ class Parcel:
     pack: bytes
     object_format: str = "sha1"
     redact: Callable[[str], str] = str
+    heard: Callable[[str | None], object] = str
+    besides: Sequence[str] = ()
+
+
+def can_send_to(origin: Origin) -> bool:
+    """Whether this is the way to push there: over HTTP, with a token. Where there is none git may push by itself."""
+    return origin.token is not None and origin.url.startswith(("http://", "https://"))
 
 
 class Sending(Thread):
     """Sends a parcel while the caller goes on. It cannot be stopped, and ends by itself with the process.
 
-    Once it has ended, `trouble` says why origin was not seen to hold it, None when it was; `found` are origin's refs as
-    they were seen then, None when nobody saw them.
+    Once it has ended, `trouble` says why origin was not seen to hold it, None when it was, and `is_refusal` whether
+    origin refused it; `found` are origin's refs as they were seen then, None when nobody saw them.
     """
 
     def __init__(self, parcel: Parcel) -> None:
         super().__init__(daemon=True)
         self.parcel = parcel
         self.trouble: str | None = "it has not been sent"
+        self.is_refusal = False
         self.found: Mapping[str, str] | None = None
 
     def run(self) -> None:
@@ -62,6 +68,7 @@ class Sending(Thread):
             self.trouble = None
         except Exception as error:
             self.trouble = self.parcel.redact(" ".join(str(error).split()))
+            self.is_refusal = isinstance(error, TransferError) and error.is_refusal
             with suppress(Exception):
                 self.found = _refs(self.parcel)
                 self.trouble = None if _is_done(self.parcel, self.found) else self.trouble
@@ -82,7 +89,8 @@ def send(parcel: Parcel) -> Mapping[str, str]:
     said = [line.decode(errors="replace").strip() for line in _ask(parcel, "git-receive-pack", body)]
     refused = [parcel.redact(line) for line in said if line != "unpack ok" and not line.startswith("ok ")]
     if refused or not said:
-        raise TransferError(f"origin did not take it: {'; '.join(refused) or 'it said nothing'}")
+        told = "; ".join(refused) or "it said nothing"
+        raise TransferError(f"origin did not take it: {told}", is_refusal=bool(refused))
     found = _refs(parcel)
     if not _is_done(parcel, found):
         raise TransferError("origin took it but does not hold it")
@@ -94,8 +102,9 @@ def _is_done(parcel: Parcel, found: Mapping[str, str]) -> bool:
 
 
 def _refs(parcel: Parcel) -> dict[str, str]:
-    """Return what origin holds at the parcel's refs."""
-    prefixes = [_packet(f"ref-prefix {update.ref}".encode()) for update in parcel.updates]
+    """Return what origin holds at the parcel's refs, and at those that are to be looked at."""
+    wanted = (*(update.ref for update in parcel.updates), *parcel.besides)
+    prefixes = [_packet(f"ref-prefix {prefix}".encode()) for prefix in wanted]
     head = [_packet(b"command=ls-refs"), _packet(_AGENT.encode())]
     head.append(_packet(f"object-format={parcel.object_format}".encode()))
     rows = _ask(parcel, "git-upload-pack", b"".join([*head, _DELIMITER, *prefixes, _FLUSH]), version=2)
@@ -122,6 +131,7 @@ def _ask(parcel: Parcel, service: str, body: bytes, *, version: int = 0) -> list
         allow_redirects=False,  # the token is for this host only
         stream=True,
     ) as answer:
+        parcel.heard(answer.headers.get("Date"))
         text = _read(answer)
         if answer.status_code != requests.codes.ok:
             # Cut only then: half a token is not recognised.

@@ -12,7 +12,8 @@ from worktree.checkout import Checkout
 from worktree.checkpoint import CheckpointRule, Checkpoints, Watch, drop_checkpoints
 from worktree.cleanup import Cleaned, clean_up, read_head
 from worktree.ending import Ending, end
-from worktree.errors import PreservationError, UnsettledError, WorktreeError
+from worktree.errors import FenceLostError, PreservationError, UnsettledError, WorktreeError
+from worktree.fence import Fence
 from worktree.files import Listing, list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.inclusion import Included
@@ -30,10 +31,10 @@ from worktree.merging import (
 )
 from worktree.preservation import preserve
 from worktree.reclaim import reclaim, reopen
-from worktree.remote import Fence, Origin
+from worktree.remote import Origin
 from worktree.rescue import keep_snapshot, publish
 from worktree.state import read_state, why_unsettled
-from worktree.takeover import Checkpoint, take_over
+from worktree.takeover import Takeover, go_on
 
 
 class CommitRule(StrEnum):
@@ -72,17 +73,19 @@ class Worktree:
         origin: Origin | None = None,
         fence: Fence | None = None,
         fetched: Mapping[str, str] | None = None,
+        run_id: str | None = None,
     ) -> Self:
         """Make a new `branch` at the Base branch's commit on origin, checked out beside the Launch directory.
 
         The path is `<directory name>-<branch>`, with a number behind it when something is there already. Fetches
         the Base branch, unless `fetched` names the commits of all branches needed, which `Remote.fetch` brought
-        moments ago. `origin` pins URL and credential, None takes the clone's own; `fence` is called before each
-        push. Raises LaunchError, with nothing made, when a local branch of that name exists or the Base
+        moments ago. `origin` pins URL and credential, None takes the clone's own; `fence` is what each push must
+        move along, None for nothing. `run_id` is the run's name where it has one already, see `new_run_id`. Raises
+        LaunchError, with nothing made, when a local branch of that name exists or the Base
         branch is not on origin; GitError, with whatever is not proven safe left in place and named.
         """
         opened = launch if isinstance(launch, Launch) else Launch.open(launch, interruption=interruption)
-        return cls(acquire_new(opened, branch, base, origin, fence, fetched), opened.directory)
+        return cls(acquire_new(opened, branch, base, origin, fence, fetched, run_id), opened.directory)
 
     @classmethod
     def resume(
@@ -95,6 +98,7 @@ class Worktree:
         origin: Origin | None = None,
         fence: Fence | None = None,
         fetched: Mapping[str, str] | None = None,
+        run_id: str | None = None,
     ) -> Self:
         """Check out `branch` as it stands on origin, to go on from there; otherwise as `create`.
 
@@ -102,7 +106,7 @@ class Worktree:
         with nothing made, when it differs.
         """
         opened = launch if isinstance(launch, Launch) else Launch.open(launch, interruption=interruption)
-        return cls(acquire_existing(opened, branch, base, origin, fence, fetched), opened.directory)
+        return cls(acquire_existing(opened, branch, base, origin, fence, fetched, run_id), opened.directory)
 
     @classmethod
     def reclaim(
@@ -187,15 +191,28 @@ class Worktree:
         """What was copied in from the Launch directory for the task, by its `.worktreeinclude`."""
         return self._checkout.included
 
-    def take_over(self, checkpoint: Checkpoint) -> bool:
-        """Go on from the last checkpoint of a run that vanished, in a worktree in which nothing was done yet.
+    def take_over(self, taken: Takeover) -> bool:
+        """Go on from the last checkpoint of a run that vanished, which was taken over on origin, in a worktree in which
+        nothing was done yet.
 
-        False when another run was quicker, or the Issue branch has gone another way; what it holds is on a rescue ref
-        of origin then. Raises GitError.
+        False when nobody can simply go on from it, or the Issue branch has gone another way; what it holds is on a
+        rescue ref of origin in either case. Raises GitError.
         """
-        head = take_over(self._checkout, checkpoint)
+        head = go_on(self._checkout, taken)
         self._settled = head or self._settled
         return head is not None
+
+    @property
+    def is_fence_lost(self) -> bool:
+        """Whether the run no longer holds its fence: the Issue branch is another run's, and nothing is pushed to it."""
+        return self._checkout.fence is not None and self._checkout.fence.lost is not None
+
+    def keep_fence(self) -> None:
+        """Give a sign of life when it is time for one; call it while waiting. Raises FenceLostError."""
+        if self._checkout.fence is not None:
+            self._checkout.fence.tick()
+            if self._checkout.fence.lost is not None:
+                raise FenceLostError(self._checkout.fence.lost)
 
     def watch(self, rule: CheckpointRule, report: Callable[[str], object]) -> Watch:
         """Return what takes checkpoints by that rule while sessions run; `report` is told of them."""

@@ -1,6 +1,7 @@
 """What a Run works with: the issues, labels, comments and pull requests of one repository on GitHub."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from urllib.parse import quote
 
 from delivery.errors import GitHubError
@@ -19,10 +20,14 @@ from delivery.github.merges import Merges
 from delivery.github.pygithub import GithubException
 from delivery.github.pygithub import IssueComment as _IssueComment
 from delivery.github.transport import Transport
-from worktree import Interruption
+from worktree import Interruption, ServerTime
 
 _APP_TOKEN = "ghs_"  # noqa: S105 - how the tokens of apps begin, the built-in one of a workflow among them
 _WORKFLOW_LOGIN = "github-actions[bot]"
+
+
+def _allow() -> None:
+    """Forbid nothing."""
 
 
 def _latest(body: str, _earlier: str) -> str:
@@ -69,6 +74,24 @@ class GitHub:
         self.merges = Merges(self._transport)
         self.issues = Issues(self._transport)
 
+    @property
+    def server_time(self) -> ServerTime:
+        """The time as GitHub's answers have it."""
+        return self._transport.server_time
+
+    def guard_writes(self, guard: Callable[[], object] | None) -> None:
+        """Have `guard` called before each request that changes something, to forbid it by raising; None: no more."""
+        self._transport.guard = guard or _allow
+
+    @contextmanager
+    def unguarded(self) -> Iterator[None]:
+        """Let requests that change something pass while the block runs."""
+        guard, self._transport.guard = self._transport.guard, _allow
+        try:
+            yield
+        finally:
+            self._transport.guard = guard
+
     def close(self) -> None:
         """Close the connections."""
         self._transport.client.close()
@@ -87,6 +110,7 @@ class GitHub:
             if seen.permissions is None:
                 raise GitHubError("GitHub's answer is no repository; is the address of its API right?", 0)
             self._transport.repository = self._transport.client.get_repo(seen.full_name)
+            self._transport.server_time.hear(str(seen.raw_headers.get("date")))
             return Repository(
                 full_name=seen.full_name,
                 may_push=seen.permissions.push,
@@ -224,10 +248,12 @@ class GitHub:
 
     def mark_ready(self, number: int) -> None:
         """Make a draft ready for review."""
+        self._transport.guard()
         self._transport.patiently(lambda: self._transport.repository.get_pull(number).mark_ready_for_review())
 
     def convert_to_draft(self, number: int) -> None:
         """Turn a pull request back into a draft."""
+        self._transport.guard()
         self._transport.patiently(lambda: self._transport.repository.get_pull(number).convert_to_draft())
 
     def comment(self, number: int, marker: str, body: str, merge: Callable[[str, str], str] = _latest) -> str:

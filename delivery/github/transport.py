@@ -13,7 +13,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 from delivery.errors import GitHubError, GitHubUnavailableError
 from delivery.github.failures import LONGEST_WAIT, translated
 from delivery.github.pygithub import Auth, Github, Repository, Requester
-from worktree import Interruption
+from worktree import Interruption, ServerTime
 
 T = TypeVar("T")
 
@@ -59,6 +59,9 @@ class Transport:
         self._report = report
         self._patience = patience
         self._remembered: dict[str, _Page] = {}
+        self.server_time = ServerTime()
+        # Called before each request that changes something; raises to forbid it.
+        self.guard: Callable[[], object] = lambda: None
 
     @property
     def token(self) -> str:
@@ -76,11 +79,15 @@ class Transport:
         PyGithub takes the 307 that GitHub then answers for a success, and makes an empty object of it. To be called
         by what `patiently` or `write` is given.
         """
+        if method != "GET":
+            self.guard()
         status, headers, text = self._request(method, self._address(path), body, {})
         return self._answer(status, headers, text)
 
     def query(self, query: str, variables: Mapping[str, object]) -> Any:
         """Ask GraphQL, and return the data. To be called by what `patiently` or `write` is given."""
+        if query.startswith("mutation"):
+            self.guard()
         _, answer = self.client.requester.graphql_query(query, dict(variables))
         return answer["data"]
 
@@ -147,6 +154,7 @@ class Transport:
     ) -> tuple[int, dict[str, Any], str]:
         for _ in range(_MOVES):
             status, headers, text = self.client.requester.requestJson(method, url, headers=dict(asked), input=body)
+            self.server_time.hear(headers.get("date"))
             if status == 304 or not 300 <= status < 400:
                 return status, headers, text
             url = self._moved_to(status, headers)

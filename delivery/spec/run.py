@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from delivery.branches import Continuation
 from delivery.causes import Code, Stage
+from delivery.claim import Claim
 from delivery.conventions import Conventions
 from delivery.delivery import Opening
 from delivery.errors import GitHubError, PreflightError, RunFailureError
@@ -48,17 +49,18 @@ class SpecRun(Run):
                 )
         return Run.execute(self, plan, conventions, sessions)
 
-    def _work(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
+    def _work(self, plan: Plan, conventions: Conventions, sessions: Sessions, claim: Claim) -> Outcome:
         account = Account(github=self.github, spec=plan.issue, base=plan.base, branch=plan.branch, report=self.report)
         work: WorkingOff | None = None
         try:
-            self._begin(plan, account)
+            self._begin(plan, account, claim)
             work = WorkingOff(
                 graph=read_graph(self.github, self.url),
                 read=lambda: read_graph(self.github, self.url),
                 runs=self.runs,
                 account=account,
                 parallel=self.parallel,
+                keep_fence=claim.keep,
                 interruption=self.interruption,
                 journal=self.journal,
                 report=self.report,
@@ -67,19 +69,19 @@ class SpecRun(Run):
             self._require_done(work.to_the_end())
             reviewed, run = self._ready_for_review(plan, account)
         except Exception as error:
-            return self._failed(plan, conventions, account, work, error)
+            return self._failed(plan, conventions, account, work, error, claim)
         opening = self._opening(reviewed, conventions, account, work)
-        outcome = run.deliver(reviewed, conventions, sessions, opening, account.pull_requests)
+        outcome = run.deliver(reviewed, conventions, sessions, opening, account.pull_requests, claim)
         return replace(outcome, places=(*outcome.places, *work.kept_here))
 
-    def _begin(self, plan: Plan, account: Account) -> None:
+    def _begin(self, plan: Plan, account: Account, claim: Claim) -> None:
         """Bring the Spec branch to origin, or make a draft of the pull request that it has."""
         if isinstance(plan.choice, Continuation):
             account.begin(plan.choice.pull_request)
             return
         self.report(f"pushing {plan.branch}, for the Tickets to be merged into")
         self.journal.enter("spec-branch", commit=plan.base_commit)
-        self.launch.remote(self.origin).push(RefUpdate(f"refs/heads/{plan.branch}", plan.base_commit, ABSENT))
+        claim.push(RefUpdate(f"refs/heads/{plan.branch}", plan.base_commit, ABSENT))
 
     def _require_done(self, left: tuple[str, ...]) -> None:
         if self.interruption.recorded is not None:
@@ -119,7 +121,13 @@ class SpecRun(Run):
         return Opening(kind="spec-review", says=says, prompt=prompt, describe=described)
 
     def _failed(
-        self, plan: Plan, conventions: Conventions, account: Account, work: WorkingOff | None, error: Exception
+        self,
+        plan: Plan,
+        conventions: Conventions,
+        account: Account,
+        work: WorkingOff | None,
+        error: Exception,
+        claim: Claim,
     ) -> Outcome:
         """End a Spec run that failed before its review: it has no worktree, and the Tickets have kept their own."""
         has_landed = work is not None and work.has_landed
@@ -142,10 +150,12 @@ class SpecRun(Run):
         )
         for line in lines:
             self.report(line)
-        return self._outcome(plan, work, failure, lines)
+        return self._outcome(plan, work, failure, lines, claim)
 
-    def _outcome(self, plan: Plan, work: WorkingOff | None, failure: Failure, lines: tuple[str, ...]) -> Outcome:
-        preserved, refs = self._preserved(plan, work)
+    def _outcome(
+        self, plan: Plan, work: WorkingOff | None, failure: Failure, lines: tuple[str, ...], claim: Claim
+    ) -> Outcome:
+        preserved, refs = self._preserved(plan, work, claim)
         ref = f"refs/heads/{plan.branch}"
         places = [("Issue branch", f"{ref} at {refs[ref]} on origin")] if ref in refs else []
         return Outcome(
@@ -163,9 +173,10 @@ class SpecRun(Run):
             refs=refs,
             pending=failure.pending,
             interruption=self.interruption.recorded,
+            overtaken=claim.is_lost,
         )
 
-    def _preserved(self, plan: Plan, work: WorkingOff | None) -> tuple[Preserved, dict[str, str]]:
+    def _preserved(self, plan: Plan, work: WorkingOff | None, claim: Claim) -> tuple[Preserved, dict[str, str]]:
         """Return where what was made is, and the Spec branch as origin has it; one that nobody needs is taken away."""
         ref = f"refs/heads/{plan.branch}"
         remote = self.launch.remote(self.origin).completing()
@@ -174,7 +185,7 @@ class SpecRun(Run):
             there = remote.read(ref)
             if is_new and not made and there.get(ref) == plan.base_commit:
                 self.report(f"taking the branch {plan.branch} away again, for nothing was made")
-                remote.push(RefUpdate(ref, ABSENT, plan.base_commit))
+                claim.push(RefUpdate(ref, ABSENT, plan.base_commit))
                 there = {}
         except WorktreeError as error:
             self.report(f"origin could not be asked for {plan.branch}: {error}")

@@ -8,14 +8,15 @@ from delivery.spec.account import Account
 from delivery.spec.checklist import checklist
 from delivery.spec.graph import Graph, Over, Standing, Start, Ticket, TicketEnding, Wait
 from delivery.spec.runs import TicketRuns
-from worktree import Interruption, Journal, Preserved, Redactor
+from worktree import FenceLostError, Interruption, Journal, Preserved, Redactor
 
 _GLANCE = 0.2  # seconds between looks, while Tickets run, whether a signal has come
 
 
 @dataclass(slots=True, kw_only=True)
 class WorkingOff:
-    """The Tickets of one Spec run. `graph` is how they are now, `read` reads that anew.
+    """The Tickets of one Spec run. `graph` is how they are now, `read` reads that anew; `keep_fence` is called while
+    Tickets run, see `Claim.keep`.
 
     Trouble that is no Ticket's own (GitHub does not answer, no process can be started) starts nothing more; what runs
     is waited for, and then it is raised.
@@ -26,6 +27,7 @@ class WorkingOff:
     runs: TicketRuns
     account: Account
     parallel: int
+    keep_fence: Callable[[], object]
     interruption: Interruption
     journal: Journal
     report: Callable[[str], None]
@@ -104,6 +106,11 @@ class WorkingOff:
     def _wait(self) -> None:
         if self.interruption.recorded is not None:
             self.runs.tell()
+        try:
+            self.keep_fence()
+        except FenceLostError as lost:
+            self.runs.tell()
+            self._stop_for(lost)
         ended = self.runs.wait(_GLANCE)
         if not ended:
             return

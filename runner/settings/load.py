@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from delivery.claims import LONGEST_LEASE
 from runner.settings.check import check
 from runner.settings.keys import keys
 from runner.settings.model import Settings
@@ -126,7 +127,11 @@ def _nested(values: Mapping[KeyPath, object]) -> dict[str, Any]:
 def _contradiction(settings: Settings, places: Mapping[KeyPath, Place]) -> Problem | None:
     """Return what is wrong between keys that may come from different sources."""
     ready, in_progress = settings.labels.ready, settings.labels.in_progress
-    if ready.lower() != in_progress.lower():
-        return None
-    place = places.get(("labels", "in-progress")) or places[("labels", "ready")]
-    return Problem(place, f'labels.ready and labels.in-progress must differ, but both are "{ready}"')
+    if ready.lower() == in_progress.lower():
+        place = places.get(("labels", "in-progress")) or places[("labels", "ready")]
+        return Problem(place, f'labels.ready and labels.in-progress must differ, but both are "{ready}"')
+    lease, heartbeat = settings.limits.lease, settings.limits.heartbeat
+    if not 2 * heartbeat <= lease <= LONGEST_LEASE:
+        place = places.get(("limits", "heartbeat")) or places[("limits", "lease")]
+        return Problem(place, "limits.lease must be twice limits.heartbeat at least, and 7 days at most")
+    return None

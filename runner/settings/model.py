@@ -139,6 +139,10 @@ class LimitSettings(Section):
     git: Duration = _key("2m", "How long a git command may take.")
     push: Duration = _key("5m", "How long a push may take.")
     checks: Duration = _key("1h", "How long the checks of a commit, or a merge queue, may take.")
+    lease: Duration = _key(
+        "15m", "How long after its last sign of life a Run is taken for dead, so that another may take its issue over."
+    )
+    heartbeat: Duration = _key("5m", "How often a Run gives a sign of life, on origin; at most half of lease.")
     stop_grace: Duration = _key("10s", "How long each signal of the stop sequence has before the next one is sent.")
     ticket: Duration = _key("24h", "How long the Run of a sub-issue may take, in the run of the whole.")
     token_command: Duration = _key("30s", "How long token-command may take.", Scope.MACHINE)

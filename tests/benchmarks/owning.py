@@ -11,6 +11,7 @@ from tests.benchmarks.measure import Row, Times, count, ratio, timed
 from tests.world import World, commit, git, make_world
 from worktree import Interruption, Journal, Launch, Worktree, host_name, orphans, read_journal
 from worktree.acquisition import before
+from worktree.journal import Entry
 from worktree.machine import boot_id, pid_namespace, pid_started
 from worktree.record import Made, RecordDirectory, RunRecord, new_run_id
 
@@ -100,7 +101,7 @@ def owning_row(ground: Ground, rounds: int) -> Row:
     return ratio(what, Times(tuple(share[1:])), Times(tuple(whole[1:])), at_most=0.05)
 
 
-def _own(ground: Ground, entries: list[dict[str, str | int | None]]) -> None:
+def _own(ground: Ground, entries: list[Entry]) -> None:
     """Write a record and a journal as that Run did, and take the record away."""
     launch = Launch.open(ground.clone, interruption=Interruption())
     pinned = launch.refs["refs/heads/main"]

@@ -64,11 +64,18 @@ def record(ground: Ground, name: str) -> Recorded:
     commands = [json.loads(line) for line in log.read_text().splitlines()]
     for command in commands:
         command["environment"] |= {"GIT_AUTHOR_DATE": dates[0], "GIT_COMMITTER_DATE": dates[1]}
+        command["argv"] = _without_claim(command["argv"])
     steps: list[dict[str, Any]] = sorted([*commands, *calls], key=lambda step: step["time"])
     place = next(at for at, step in enumerate(steps) if "worktree" in step.get("argv", ()))
     worktree = ground.clone.with_name(f"{ground.clone.name}-issue-1")
     steps.insert(place + 1, {"agent": str(ground.agent(name)), "cwd": str(worktree)})
     return Recorded(steps, ending)
+
+
+def _without_claim(argv: list[str]) -> list[str]:
+    """Return a command without what it does about the claim: its records are made by no git, and sent by none."""
+    kept = [word for word in argv if "refs/nightkeep/claims/" not in word]
+    return kept if kept == argv else [word for word in kept if word != "--atomic"]
 
 
 def executed(ground: Ground, name: str) -> Counter[str]:

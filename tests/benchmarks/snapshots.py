@@ -22,7 +22,7 @@ def snapshot_rows(large: Large, rounds: int) -> list[Row]:
 
 def _row(large: Large, rounds: int, changed: int) -> Row:
     launch = large.opened()
-    checkout = acquire_new(launch, large.next_branch(), "main", Origin(launch.origin_url or ""), None, None)
+    checkout = acquire_new(launch, large.next_branch(), "main", Origin(launch.origin_url or ""), None, None, None)
 
     def take() -> float:
         change(checkout.path, os.urandom(8).hex(), changed)

@@ -80,6 +80,7 @@ def _calls(root: Path, tickets: int) -> int:
             runs=_Landing(world, hub),
             account=Account(github=github, spec=issue, base="main", branch="issue-1", report=_nothing),
             parallel=_PARALLEL,
+            keep_fence=list,
             interruption=Interruption(),
             journal=Journal(),
             report=_nothing,

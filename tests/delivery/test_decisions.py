@@ -398,7 +398,9 @@ def test_the_prompt_fences_the_issue(*, continued: bool) -> None:
 
 def left_by(run: str, minutes: float, branch: str = "issue-7") -> Checkpoint:
     moment = MOMENT - timedelta(minutes=minutes)
-    return Checkpoint(run_id=run, branch=branch, base="main", host="mill", commit="0" * 40, moment=moment)
+    return Checkpoint(
+        run_id=run, branch=branch, base="main", host="mill", commit="0" * 40, moment=moment, is_fenced=False
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from delivery.findings import Facts, Level, Space, credentials_in, diagnose, err
 from delivery.github import graphql_url
 from tests.world import World, commit, git
 from worktree import GitError, Interruption, Launch, Survey
+from worktree.remote import Rehearsal
 
 PLAIN = Survey(size=10, submodules=(), names_lfs=False)
 LFS = Survey(size=10, submodules=(), names_lfs=True)
@@ -184,7 +185,8 @@ def test_a_rehearsed_push_makes_no_ref(world: World) -> None:
     head = git(world.launch, "rev-parse", "HEAD")
     before = git(world.origin, "for-each-ref")
     world.hook("pre-receive", "exit 1")
-    assert opened(world).remote().rehearse(head, "refs/heads/probe", "refs/nightkeep/probe") == {}
+    seen = opened(world).remote().rehearse(head, "refs/heads/probe", "refs/nightkeep/probe")
+    assert seen == Rehearsal({}, is_atomic=True)
     assert git(world.origin, "for-each-ref") == before
 
 
@@ -192,8 +194,15 @@ def test_a_rehearsed_push_tells_which_ref_is_refused(world: World) -> None:
     commit_twice(world)
     older = git(world.launch, "rev-parse", "HEAD~")
     refused = opened(world).remote().rehearse(older, "refs/heads/main", "refs/nightkeep/probe")
-    assert refused.keys() == {"refs/heads/main"}
-    assert "rejected" in refused["refs/heads/main"]
+    assert refused.refused.keys() == {"refs/heads/main"}
+    assert "rejected" in refused.refused["refs/heads/main"]
+
+
+def test_a_rehearsed_push_tells_that_refs_cannot_go_together(world: World) -> None:
+    git(world.origin, "config", "receive.advertiseAtomic", "false")
+    head = git(world.launch, "rev-parse", "HEAD")
+    seen = opened(world).remote().rehearse(head, "refs/heads/probe", "refs/nightkeep/probe")
+    assert seen == Rehearsal({}, is_atomic=False)
 
 
 def test_a_rehearsed_push_to_nowhere(world: World) -> None:

@@ -47,6 +47,7 @@ def watch(world: World, github: GitHub, said: list[str] | None = None, **changed
         "patience": Patience(grace=1, limit=20, poll=0.05),
         "merges": False,
         "interruption": Interruption(),
+        "keep_fence": list,
         "report": lines.append,
     }
     head, base = world.on_origin("topic"), world.on_origin("main")

@@ -35,6 +35,7 @@ class Watching:
     def __init__(self) -> None:
         self.ticks = 0
         self.interruptions = 0
+        self.why_stop: str | None = None
         self.action: Callable[[], object] = list
 
     def tick(self) -> None:

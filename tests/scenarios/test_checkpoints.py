@@ -5,12 +5,14 @@ import shlex
 import shutil
 import signal
 import subprocess
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from tests.scenarios.claiming import age_claim
 from tests.scenarios.stage import Stage
 from tests.scenarios.test_signals import Running, running, wait_for
 from tests.worktree.test_screening import GITHUB
@@ -86,7 +88,8 @@ def test_nothing_is_published_of_a_public_repository_unless_it_is_wanted(stage: 
 def test_secret_is_in_no_checkpoint_on_origin(stage: Stage) -> None:
     agent = stage.agent(f"echo {GITHUB} > key.txt; echo one > one.txt; " + until_on_origin(stage) + "exit 3")
     copy = stage.root / "copy.git"
-    stage.world.hook("post-receive", f"[ -e {copy} ] || cp -r {stage.world.origin} {copy}")
+    is_there = "git for-each-ref refs/nightkeep/checkpoints | grep -q ."
+    stage.world.hook("post-receive", f"[ -e {copy} ] || ! {is_there} || cp -r {stage.world.origin} {copy}")
     stage.run(stage.issue(), agent, **ALWAYS)
     (last,) = checkpoints(copy)
     assert set(git(copy, "ls-tree", "--name-only", last).splitlines()) >= {"one.txt"}
@@ -176,7 +179,8 @@ def kill(run: Running) -> None:
     run.process.kill()
     run.end()
     for process in run.stage.processes():
-        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 # A machine that is gone
@@ -194,27 +198,7 @@ def vanish(stage: Stage, script: str, minutes: int = 20) -> None:
     stage.clone.parent.mkdir()
     git(stage.root, "clone", "-q", str(stage.world.origin), str(stage.clone))
     git(stage.clone, "remote", "set-url", "origin", stage.hub.url + "/acme/widget.git")
-    age(stage, minutes)
-
-
-def age(stage: Stage, minutes: int) -> None:
-    """Make origin's checkpoint so old."""
-    (name,) = git(stage.world.origin, "for-each-ref", "--format=%(refname)", "refs/nightkeep/checkpoints").split()
-    text = git(stage.world.origin, "cat-file", "commit", name)
-    moment = datetime.now(UTC) - timedelta(minutes=minutes)
-    lines = [
-        f"{line.rsplit(' ', 2)[0]} {moment:%s} +0000" if line.startswith("committer ") else line
-        for line in text.split("\n")
-    ]
-    made = subprocess.run(
-        ["git", "hash-object", "-t", "commit", "-w", "--stdin"],
-        cwd=stage.world.origin,
-        input="\n".join(lines) + "\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    git(stage.world.origin, "update-ref", name, made)
+    age_claim(stage.world, 1, minutes)
 
 
 def test_next_run_goes_on_where_the_machine_vanished(stage: Stage) -> None:
@@ -245,14 +229,22 @@ def test_failed_run_that_went_on_from_a_checkpoint_says_so(stage: Stage) -> None
     assert {"one.txt", "new.txt", "staged.txt"} <= stage.files("issue-1")
 
 
-def test_fresh_checkpoint_means_that_somebody_is_at_work(stage: Stage) -> None:
+def test_claim_whose_lease_has_not_ended_is_left_alone(stage: Stage) -> None:
     vanish(stage, LEFT, minutes=5)
     before = stage.refs()
     result = stage.run(1, stage.agent("true"))
     assert result.status == 2, str(result)
-    assert "seems to be at work on issue-1" in result.stderr
-    assert "run this again at 20" in result.stderr
+    assert "issue #1 is claimed: run 20" in result.stderr
+    assert "run this again after 20" in result.stderr
     assert stage.refs() == before
+
+
+def test_checkpoint_whose_claim_a_person_ended_is_gone_on_from_at_once(stage: Stage) -> None:
+    vanish(stage, LEFT, minutes=5)
+    git(stage.clone, "push", "-q", str(stage.world.origin), "--delete", "refs/nightkeep/claims/1")
+    result = stage.run(1, stage.agent("true"))
+    assert result.status == 0, str(result)
+    assert {"one.txt", "new.txt", "staged.txt"} <= stage.files("issue-1")
 
 
 def test_branch_that_has_moved_since_is_gone_on_from_and_the_checkpoint_is_kept(stage: Stage) -> None:

@@ -59,8 +59,8 @@ def test_a_healthy_clone(stage: Stage) -> None:
     assert result.stderr == ""
     names = [line.split()[1] for line in result.stdout.splitlines() if not line.startswith(" ")]
     assert names == [
-        *("repository", "base-branch", "git-version", "push", "claim-namespace", "token", "drafts", "labels", "lfs"),
-        *("disk-space", "submodules", "shallow-clone", "partial-clone", "credential", "worktrees"),
+        *("repository", "base-branch", "git-version", "push", "claim-namespace", "claims", "token", "drafts", "labels"),
+        *("lfs", "disk-space", "submodules", "shallow-clone", "partial-clone", "credential", "worktrees"),
     ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runner.hub import Hub, Permission, drills
-from tests.worktree.runs import IMPATIENT, create, gone, kept, kept_locally, origin_refs
+from tests.worktree.runs import IMPATIENT, create, gone, kept_locally, origin_refs
 from tests.world import World, commit, git
 from worktree import GitError, Interrupted, Interruption, Launch, Limits, Origin, RefUpdate, Worktree
 from worktree.errors import PushRefused
@@ -152,56 +152,6 @@ def test_only_what_is_named_is_pushed(world: World) -> None:
         wt.push()
     assert origin_refs(world).count("\n") == 1
     assert world.on_origin("refs/heads/issue-7")
-
-
-class Claim:
-    """A fence as delivery makes it: each push moves the claim to a new record."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.held = ""
-        self.moves = 0
-
-    def __call__(self) -> RefUpdate:
-        self.moves += 1
-        parent = ["-p", self.held] if self.held else []
-        record = git(self._world.launch, "commit-tree", "main^{tree}", *parent, "-m", f"record {self.moves}")
-        before, self.held = self.held, record
-        return RefUpdate(_CLAIM, record, before)
-
-
-def fenced(world: World, claim: Claim) -> Worktree:
-    latch = Interruption()
-    launch = Launch.open(world.launch, interruption=latch, limits=IMPATIENT)
-    return Worktree.create(launch, branch="issue-7", base="main", interruption=latch, fence=claim)
-
-
-def test_the_claim_travels_with_each_push(world: World) -> None:
-    claim = Claim(world)
-    with fenced(world, claim) as wt:
-        work(wt)
-        wt.push()
-        assert world.on_origin(_CLAIM) == claim.held
-        (wt.path / "a.txt").write_text("staged\n")
-        git(wt.path, "add", "a.txt")
-        (wt.path / "a.txt").write_text("edited again\n")
-        wt.preserve_failed_run("main", "x")
-    assert (world.on_origin(_CLAIM), claim.moves) == (claim.held, 3)
-    assert git(world.origin, "rev-list", "--count", _CLAIM) == "3"
-    assert gone(wt, world)
-
-
-def test_a_lost_claim_refuses_the_whole_push(world: World) -> None:
-    with fenced(world, Claim(world)) as wt:
-        work(wt)
-        git(world.origin, "update-ref", _CLAIM, "main")
-        before = origin_refs(world)
-        with pytest.raises(GitError, match="stale info"):
-            wt.push()
-        with pytest.raises(Exception, match="stale info"):
-            wt.preserve_failed_run("main", "x")
-    assert origin_refs(world) == before
-    assert kept(wt, world)
 
 
 _SPY = """#!/bin/sh

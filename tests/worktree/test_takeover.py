@@ -7,7 +7,17 @@ import pytest
 
 from tests.worktree.runs import create
 from tests.world import World, commit, git
-from worktree import CheckpointRule, Interruption, Launch, Preserved, Worktree, read_checkpoints
+from worktree import (
+    Checkpoint,
+    CheckpointRule,
+    Interruption,
+    Launch,
+    Preserved,
+    PushRefused,
+    Worktree,
+    prepare,
+    read_checkpoints,
+)
 
 _REFS = "refs/nightkeep/checkpoints/"
 
@@ -38,11 +48,19 @@ def launched(world: World) -> Launch:
     return Launch.open(world.launch, interruption=Interruption())
 
 
+def take_over(world: World, wt: Worktree, checkpoint: Checkpoint) -> bool:
+    """Take it over on origin, then in the worktree, as a Run does."""
+    launch = launched(world)
+    ready = prepare(launch, checkpoint, run_id=wt.run_id, branch="issue-7", base="main", start=None, is_fenced=False)
+    launch.remote().push(*ready.updates)
+    return wt.take_over(ready)
+
+
 def test_what_it_made_is_in_the_new_worktree_and_is_a_checkpoint_of_the_new_run_at_once(world: World) -> None:
     dead = vanished(world)
     (checkpoint,) = read_checkpoints(launched(world), None, there(world))
     with create(world) as wt:
-        assert wt.take_over(checkpoint)
+        assert take_over(world, wt, checkpoint)
         assert git(wt.path, "log", "-1", "--format=%s") == "one"
         assert git(wt.path, "status", "--porcelain") == "?? left.txt"
         (own,) = read_checkpoints(launched(world), None, there(world))
@@ -61,7 +79,7 @@ def test_a_failure_in_between_names_it_and_does_not_say_that_nothing_was_made(wo
     (checkpoint,) = read_checkpoints(launched(world), None, there(world))
     world.hook("post-receive", f"rm -rf {world.launch.with_name('widget-issue-7')}")  # nothing can be restored there
     with create(world) as wt, pytest.raises(Exception, match="issue-7"):
-        wt.take_over(checkpoint)
+        take_over(world, wt, checkpoint)
     assert any(f"refs/nightkeep/rescue/{dead.run_id}/checkpoint" in where for _, where in wt.ending.places)
     assert wt.ending.preserved is not Preserved.NOTHING_MADE
 
@@ -84,7 +102,7 @@ def test_what_nobody_can_simply_go_on_from_is_kept_and_named(
     dead = vanished(world, *commands)
     (checkpoint,) = read_checkpoints(launched(world), None, there(world))
     with create(world) as wt:
-        assert not wt.take_over(checkpoint)
+        assert not take_over(world, wt, checkpoint)
         assert git(wt.path, "status", "--porcelain") == ""
     kept = f"refs/nightkeep/rescue/{dead.run_id}/checkpoint"
     assert world.on_origin(kept) == checkpoint.commit
@@ -96,10 +114,11 @@ def test_only_one_run_takes_it_over(world: World) -> None:
     vanished(world)
     (checkpoint,) = read_checkpoints(launched(world), None, there(world))
     with create(world) as first:
-        assert first.take_over(checkpoint)
+        assert take_over(world, first, checkpoint)
         latch = Interruption()
         with Worktree.create(world.launch, branch="issue-8", base="main", interruption=latch) as second:
-            assert not second.take_over(checkpoint)
+            with pytest.raises(PushRefused):
+                take_over(world, second, checkpoint)
             assert git(second.path, "status", "--porcelain") == ""
 
 

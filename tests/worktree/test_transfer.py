@@ -7,9 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from worktree.errors import TransferError
 from worktree.redaction import Redactor
 from worktree.remote import RefUpdate
-from worktree.transfer import Parcel, Sending, TransferError, send
+from worktree.transfer import Parcel, Sending, send
 
 OID, OLD = "1" * 40, "2" * 40
 REF = "refs/nightkeep/checkpoints/run"

@@ -1,0 +1,158 @@
+"""Claims as they stand on origin, and what they mean for a run that wants the issue.
+
+The claim on issue N is the ref refs/nightkeep/claims/N: a commit whose message is one JSON document, and each sign of
+life of its run a child of the one before. Who makes the ref has the issue; labels are for people.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from worktree import Launch, Origin, read_messages
+
+CLAIMS = "refs/nightkeep/claims/"
+_SKEW = timedelta(seconds=60)  # by which a record may be ahead of the time that we were told
+LONGEST_LEASE = 7 * 86_400  # seconds
+
+
+class ClaimRecord(BaseModel):
+    """What a run says in its claim, version 1.
+
+    `nonce` is drawn at random once a run, so that no two claims are ever equal. `moment` is when this record was made,
+    by the clock of GitHub as the run heard it last (`clock` is "server"), or by the machine's where it heard none;
+    `since` is when the run got the claim. `lease` is in seconds: a record that is older is of a run that has vanished.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = 1
+    nonce: str = Field(min_length=16, max_length=64)
+    run: str = Field(max_length=100)
+    host: str = Field(max_length=300)
+    issue: str = Field(max_length=1000)
+    branch: str = Field(max_length=300)
+    since: datetime
+    moment: datetime
+    clock: Literal["server", "machine"]
+    lease: float = Field(gt=0, le=LONGEST_LEASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A claim as it was seen: its ref, the commit there, and what that says, None for nothing of ours."""
+
+    ref: str
+    commit: str
+    record: ClaimRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Nobody has the issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A run that lives has the issue; its lease ends at `until` unless it gives a sign of life before."""
+
+    seen: Seen
+    record: ClaimRecord
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The run that had the issue has vanished: its claim may be taken over."""
+
+    seen: Seen
+    record: ClaimRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """The claim is the one with the nonce that was asked for."""
+
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Nobody can tell whether the run lives, for `why`; so it is never taken over."""
+
+    seen: Seen
+    why: str
+
+
+Standing = Free | Held | Expired | Ours | Unreadable
+
+
+def claim_ref(number: int) -> str:
+    """Return the ref that is the claim on an issue of that number."""
+    return f"{CLAIMS}{number}"
+
+
+def judge_claim(seen: Seen | None, now: datetime, nonce: str | None = None) -> Standing:
+    """Decide what a claim means at `now`, the server's time, for the run with that nonce, if it has one already."""
+    if seen is None:
+        return Free()
+    record = seen.record
+    if record is None:
+        return Unreadable(seen, "what it says is not what this version of Nightkeep writes")
+    if record.nonce == nonce:
+        return Ours(seen)
+    moment, lease = record.moment, timedelta(seconds=record.lease)
+    if moment > now + _SKEW:
+        clock = "the clock of its machine is wrong" if record.clock == "machine" else "one of the two clocks is wrong"
+        return Unreadable(seen, f"it says that it was made at {_at(moment)}, and it is {_at(now)}: {clock}")
+    if now - moment >= lease:
+        return Expired(seen, record)
+    return Held(seen, record, moment + lease)
+
+
+def why_not(standing: Held | Unreadable, number: int) -> str:
+    """Say why an issue cannot be taken now, and what to do about it."""
+    command = end_command(standing.seen.ref)
+    match standing:
+        case Held(record=record, until=until):
+            return (
+                f"issue #{number} is claimed: run {record.run} on {record.host} works on it since {_at(record.since)}, "
+                f"on the branch {record.branch}; wait for its end. If that machine is gone, run this again after "
+                f"{_at(until)}, or end the claim by hand: {command}"
+            )
+        case Unreadable(why=why):
+            return (
+                f"issue #{number} is claimed, and nobody can tell whether its run lives: {why}; once you know that no "
+                f"run works on it, end the claim: {command}"
+            )
+
+
+def end_command(ref: str) -> str:
+    """Return what a person types to end a claim."""
+    return f"git push origin --delete {ref}"
+
+
+def read_claims(launch: Launch, origin: Origin | None, there: Mapping[str, str]) -> Mapping[str, Seen]:
+    """Return the claims behind those refs, which origin was seen to hold; what is gone by now is left out.
+
+    Raises GitError.
+    """
+    claims = {ref: oid for ref, oid in there.items() if ref.startswith(CLAIMS)}
+    return {
+        ref: Seen(ref, commit, _read(message))
+        for ref, (commit, message) in (read_messages(launch, origin, claims).items() if claims else ())
+    }
+
+
+def _read(message: str) -> ClaimRecord | None:
+    try:
+        record = ClaimRecord.model_validate_json(message)
+    except ValidationError:
+        return None
+    return record if record.moment.tzinfo and record.since.tzinfo else None
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
