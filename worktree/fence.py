@@ -206,7 +206,7 @@ class Fence:
                 with suppress(OSError):  # then git says what it misses
                     one.write(self._remote.common / "objects")
         self._offered[made.oid] = (made, at)
-        return RefUpdate(self.ref, made.oid, self._commit)
+        return RefUpdate(self.ref, made.oid, self._commit, is_record=True)
 
     @property
     def _format(self) -> str:

@@ -52,12 +52,13 @@ class RefUpdate:
     """One ref of a push: `ref` is to name the commit `new`.
 
     `expected` is what the server must hold for that: None for a plain fast-forward, ABSENT for a ref that must not
-    exist, else an object id.
+    exist, else an object id. One that `is_record` has no files, so there are none to be uploaded for it.
     """
 
     ref: str
     new: str
     expected: str | None = None
+    is_record: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,9 @@ class Remote:
     def _send(self, git: Git, updates: Sequence[RefUpdate], deadline: float) -> tuple[str, ...]:
         left: tuple[str, ...] = ()
         try:
-            left = self._upload(git, [update.new for update in updates if update.new != ABSENT], deadline)
+            left = self._upload(
+                git, [update.new for update in updates if update.new != ABSENT and not update.is_record], deadline
+            )
             self._run(git, *_push_arguments(self.url, updates), limit=_rest(deadline))
         except GitError as error:
             if not error.status:

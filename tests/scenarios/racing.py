@@ -111,17 +111,16 @@ class Race:
         with self._writing:  # agents are numbered
             return self.stage.agent(script)
 
-    def _begin(self, clone: Path, issue: int, name: str, chance: random.Random) -> "subprocess.Popen[str]":
+    def _begin(self, clone: Path, issue: int, name: str, chance: random.Random) -> "_Command":
         self.tally["tried"] += 1
         return self._start(clone, "run", self.stage.url(issue), "--agent", self._agent(name, chance))
 
     def _one(self, clone: Path, issue: int, name: str, chance: random.Random) -> None:
         process = self._begin(clone, issue, name, chance)
-        fate = chance.choice(("left alone", "left alone", "frozen", "killed", "gone"))
-        after = chance.uniform(0.5, 6)
-        with suppress(subprocess.TimeoutExpired):
-            self._note(process, process.communicate(timeout=after)[0])
-            return
+        fate = chance.choice(("left alone", "left alone", "frozen", "frozen", "killed", "gone"))
+        if fate != "left alone":
+            self._until_at_work(process, chance.choice((True, True, False)))
+            time.sleep(chance.uniform(0, 2))
         if fate == "frozen":
             self.tally["frozen"] += 1
             process.send_signal(signal.SIGSTOP)
@@ -129,26 +128,26 @@ class Race:
             other = self._begin(chance.choice([one for one in self.clones if one != clone]), issue, f"{name}b", chance)
             time.sleep(chance.uniform(1, 8))
             process.send_signal(signal.SIGCONT)
-            self._note(other, other.communicate(timeout=_LONGEST)[0])
+            self._note(other)
         elif fate != "left alone":
             self.tally["killed"] += 1
             _kill_all(process)
-        self._note(process, process.communicate(timeout=_LONGEST)[0])
+        self._note(process)
         if fate == "killed":
             self._recover(clone)
 
-    def _start(self, clone: Path, *arguments: str) -> "subprocess.Popen[str]":
-        state = str(clone.parent / "state")
-        return subprocess.Popen(
-            [*NIGHTKEEP, *arguments, "--token-file", str(self.stage.token_file)],
-            cwd=clone,
-            env={**os.environ, **_QUICK, "XDG_STATE_HOME": state},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def _until_at_work(self, process: "_Command", wanted: bool) -> None:  # noqa: FBT001 - drawn
+        """Wait until a Run is at work, if that is `wanted`, or has ended."""
+        while wanted and process.poll() is None and "starting the agent" not in process.said():
+            time.sleep(0.05)
 
-    def _note(self, process: "subprocess.Popen[str]", said: str) -> None:
+    def _start(self, clone: Path, *arguments: str) -> "_Command":
+        command = [*NIGHTKEEP, *arguments, "--token-file", str(self.stage.token_file)]
+        return _Command(command, clone, {**os.environ, **_QUICK, "XDG_STATE_HOME": str(clone.parent / "state")})
+
+    def _note(self, process: "_Command") -> None:
+        process.wait(timeout=_LONGEST)
+        said = process.said()
         self.said.append(f"exit {process.returncode}\n{said}")
         self.tally[f"exit {process.returncode}"] += 1
         self.tally["refused"] += "is claimed" in said
@@ -158,7 +157,8 @@ class Race:
 
     def _recover(self, clone: Path) -> None:
         process = self._start(clone, "recover")
-        self.said.append(process.communicate(timeout=_LONGEST)[0])
+        process.wait(timeout=_LONGEST)
+        self.said.append(process.said())
 
     def recover(self) -> None:
         """Finish what was killed on each machine."""
@@ -226,7 +226,19 @@ def _objects(repository: Path, *refs: str) -> set[str]:
     return {line.split(" ", 1)[0] for line in git(repository, "rev-list", "--objects", *refs).splitlines()}
 
 
-def _kill_all(process: "subprocess.Popen[str]") -> None:
+class _Command(subprocess.Popen[bytes]):
+    """A command that is at work; what it said so far can be read at any time."""
+
+    def __init__(self, command: list[str], clone: Path, environment: dict[str, str]) -> None:
+        self._file = clone.parent / f"said-{time.monotonic_ns()}"
+        with self._file.open("wb") as file:
+            super().__init__(command, cwd=clone, env=environment, stdout=file, stderr=subprocess.STDOUT)
+
+    def said(self) -> str:
+        return self._file.read_text(errors="replace")
+
+
+def _kill_all(process: _Command) -> None:
     """Kill a command and all below it, as the end of a machine does."""
     with suppress(psutil.Error):
         for one in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)):
