@@ -22,6 +22,7 @@ from worktree.temporary import temporary_directory
 T = TypeVar("T")
 
 _ATTEMPTS = 4
+_REHEARSALS = 3
 _GLANCE = 0.1  # seconds between looks, while waiting, whether a signal has come
 _LONGEST_SHALLOW = 1 << 24  # bytes
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
@@ -141,13 +142,15 @@ class Remote:
         The server is asked for leave to push and for its refs, and gets nothing: rules that it applies to what it
         gets are not seen. Raises GitError when it lets nobody push, or does not answer.
         """
-        try:
-            return self._patiently(lambda: self._rehearse(commit, refs, is_atomic=True))
-        except GitError as error:
-            if isinstance(error, Interrupted) or _may_pass(error):
+        for _ in range(_REHEARSALS):
+            try:
+                return self._rehearse(commit, refs, is_atomic=True)
+            except Interrupted:
                 raise
-            # Git ends before it looks at any ref when the server cannot do that; or for another reason, and does again.
-            return self._patiently(lambda: self._rehearse(commit, refs, is_atomic=False))
+            except GitError:
+                # Git ends before it looks at any ref when the server cannot do that, as it does when a server fails.
+                apart = self._patiently(lambda: self._rehearse(commit, refs, is_atomic=False))
+        return apart
 
     def _rehearse(self, commit: str, refs: Sequence[str], *, is_atomic: bool) -> "Rehearsal":
         refspecs = [f"{commit}:{ref}" for ref in refs]
