@@ -54,6 +54,7 @@ class Code(StrEnum):
     UPSTREAM = "upstream-kept-moving"
     CHECKS_FAILED = "checks-failed"
     CHECKS_INHERITED = "checks-inherited"
+    BASE_FIX = "base-fix-failed"
     CHECKS_VANISHED = "checks-vanished"
     CHECKS_PENDING = "checks-timed-out"
     CHECKS_MISSING = "checks-missing"
@@ -90,7 +91,8 @@ _HINTS = {
     Code.REPAIRS: "As many Repairs as `repair.limit` allows did not help; look at what they tried.",
     Code.UPSTREAM: "Others pushed faster than checks ran; raise `repair.moves`, or use a merge queue.",
     Code.CHECKS_FAILED: "Checks fail, and the agent found nothing on the branch to change about it.",
-    Code.CHECKS_INHERITED: "Checks fail that fail on the Base branch, too; mend that first.",
+    Code.CHECKS_INHERITED: "Checks fail that fail on the Base branch, too; mend that first, or let a Run (`base-fix`).",
+    Code.BASE_FIX: "Checks fail that fail on the Base branch, too, and the Run that was to mend it there did not.",
     Code.CHECKS_VANISHED: "GitHub listed checks of the commit, and then none.",
     Code.CHECKS_PENDING: "Checks did not finish within `limits.checks`.",
     Code.CHECKS_MISSING: "No check ran; see `checks.required` and `checks.grace`, or use an app's token.",
@@ -113,6 +115,7 @@ _STAGES = {
     Code.UPSTREAM: Stage.REPAIR,
     Code.CHECKS_FAILED: Stage.CHECKS,
     Code.CHECKS_INHERITED: Stage.CHECKS,
+    Code.BASE_FIX: Stage.CHECKS,
     Code.CHECKS_VANISHED: Stage.CHECKS,
     Code.CHECKS_PENDING: Stage.CHECKS,
     Code.CHECKS_MISSING: Stage.CHECKS,

@@ -13,9 +13,10 @@ class Conventions:
     """`setup` and `verify` are argument lists, run before and after the agent, None for none of them.
 
     `opens_draft` says whether a Failed run with work on origin and no pull request opens one. `merges` makes Runs Merge
-    runs, which merge by `merge_method`. `repairs` and `moves` are the budgets of the Repair loop. `checkpoint_every` is
-    in seconds; `publishes_checkpoints` says whether they go to origin, None for where the repository is private. The
-    word of `bots` counts like that of people who may write. `pace` is that of the claim.
+    runs, which merge by `merge_method`. `repairs` and `moves` are the budgets of the Repair loop. `fixes_base` says
+    whether a Run has the Base branch mended, which may take `base_fix_limit` seconds. `checkpoint_every` is in seconds;
+    `publishes_checkpoints` says whether they go to origin, None for where the repository is private. The word of
+    `bots` counts like that of people who may write. `pace` is that of the claim, and of a Base fix.
     """
 
     instructions: Instructions = field(default_factory=Instructions)
@@ -29,6 +30,8 @@ class Conventions:
     moves: int = 5
     checks_required: Required = Required.AUTO
     patience: Patience = field(default_factory=Patience)
+    fixes_base: bool = False
+    base_fix_limit: float = 3 * 3600
     checkpoint_every: float = 300
     publishes_checkpoints: bool | None = None
     pace: Pace = field(default_factory=Pace)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from delivery.causes import Code
 from delivery.checks import Absence, Required, Verdict, names_of
-from delivery.github import PullRequest
+from delivery.github import Check, PullRequest
 from delivery.loop_facts import Facts, Kind, Spent
 
 
@@ -59,6 +59,14 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
+class BaseFix:
+    """Have the Base branch mended, at `base_commit`: `checks` fail there, too."""
+
+    checks: tuple[Check, ...]
+    base_commit: str
+
+
+@dataclass(frozen=True, slots=True)
 class LookAtPullRequest:
     """See what GitHub says of the pull request."""
 
@@ -93,7 +101,7 @@ class Fail:
     cause: str
 
 
-Act = Look | MergeUpstream | Repair | Verify | Push | MakeReady | Watch | LookAtPullRequest | Merge
+Act = Look | MergeUpstream | Repair | Verify | Push | MakeReady | Watch | BaseFix | LookAtPullRequest | Merge
 Step = Act | Done | Refused | Fail
 
 
@@ -130,6 +138,9 @@ def _ended(facts: Facts) -> Step | None:
         return Fail(Code.INTERRUPTED, "interrupted")
     if facts.verdict is not None and (facts.verdict.vanished or facts.verdict.pending):
         return _wrong_with(facts, facts.verdict)
+    if facts.base_fix is not None and facts.base_fix.failure is not None:
+        there = _fail_there_too(facts, facts.base_fix.names)
+        return Fail(Code.BASE_FIX, f"{there}; {facts.base_fix.failure}")
     changed = _changed(facts, pull) if pull else None
     return Fail(Code.PULL_REQUEST, changed) if changed else None
 
@@ -211,11 +222,24 @@ def _wrong_with(facts: Facts, verdict: Verdict) -> Step | None:
             Code.CHECKS_FAILED, f"{_red(verdict, facts.head)}, and the Repair found nothing to fix on the branch"
         )
     if verdict.inherited:
-        failed, base = names_of(verdict.inherited), facts.rules.base
-        return Fail(Code.CHECKS_INHERITED, f"checks fail {at} that fail on {base}, too: {failed}; mend {base} first")
+        return _inherited(facts, verdict.inherited)
     if not _passes(facts, verdict):
         return Fail(Code.CHECKS_MISSING, f"no check ran {at}: {verdict.absence}")
     return None
+
+
+def _inherited(facts: Facts, checks: tuple[Check, ...]) -> Step:
+    """Return the step after checks that fail on the Base branch as well: only there can they be mended, once a Run."""
+    if facts.rules.fixes_base and facts.base_fix is None:
+        return BaseFix(checks, facts.base_commit)
+    first = f"mend {facts.rules.base} first"
+    after = f" still, after the Base fix {facts.base_fix.url}" if facts.base_fix else ""
+    return Fail(Code.CHECKS_INHERITED, f"{_fail_there_too(facts, names_of(checks))}{after}; {first}")
+
+
+def _fail_there_too(facts: Facts, names: str) -> str:
+    base = f"{facts.rules.base} at {facts.base_commit[:12]}"
+    return f"checks fail on {facts.head[:12]} that fail on {base}, too: {names}"
 
 
 def _passes(facts: Facts, verdict: Verdict) -> bool:

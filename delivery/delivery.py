@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from delivery.base_fix import BaseFixes
 from delivery.branches import Continuation
 from delivery.causes import Code, Stage
 from delivery.conventions import Conventions
@@ -72,6 +73,7 @@ class Delivery:
     pull_requests: PullRequests
     redact: Redactor
     opening: Opening
+    base_fixes: BaseFixes | None = None
     taken: Takeover | None = None
     _went_on_from: Checkpoint | None = field(default=None, init=False)
 
@@ -114,6 +116,7 @@ class Delivery:
             pull_requests=self.pull_requests,
             description=description,
             redact=self.redact,
+            base_fixes=self.base_fixes,
         )
         goal = loop.run()
         if not goal.merged:

@@ -7,6 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from delivery.checks import Required
+from delivery.github.checks import ACTIONS
 from worktree import Survey
 
 OLDEST_GIT = (2, 38)
@@ -63,7 +65,8 @@ class Facts:
     `push_refused`, `namespace_refused` and `claim_refused` hold what origin said, "" when it refused nothing;
     `is_atomic` says whether it takes refs together. `lfs_is_installed` and `lfs_is_configured` matter only when the
     Base commit names LFS. `credentials` are the places in the configuration that hold one, masked. `missing_labels` are
-    those that the repository lacks.
+    those that the repository lacks. `unreadable` are the permissions that the token lacks to read what GitHub knows of
+    checks, which a Run judges by `required`; `merges` says that it is a Merge run.
     """
 
     push_refused: str | None = None
@@ -74,6 +77,9 @@ class Facts:
     is_workflow_token: bool = False
     is_private: bool | None = None
     missing_labels: Sequence[str] | None = None
+    unreadable: Sequence[str] | None = None
+    required: Required = Required.AUTO
+    merges: bool = False
     survey: Survey | None = None
     lfs_is_installed: bool = False
     lfs_is_configured: bool = False
@@ -226,6 +232,40 @@ def _drafts(facts: Facts) -> Iterator[Finding]:
         yield _ok("drafts", "the repository is public, so it has draft pull requests")
 
 
+def _checks(facts: Facts) -> Iterator[Finding]:
+    if facts.unreadable is None:
+        return
+    lacking = [one for one in facts.unreadable if one != ACTIONS]
+    if lacking:
+        level, so = _without_checks(facts)
+        yield Finding(
+            name="checks",
+            level=level,
+            sentence=f"the token may not read {' and '.join(lacking)}: {so}",
+            remedy=f"give it {', '.join(f'{one}: read' for one in lacking)} (classic tokens: the scope repo)",
+        )
+    if ACTIONS in facts.unreadable:
+        yield Finding(
+            name="actions",
+            level=Level.NOTICE,
+            sentence="the token may not read Actions: agents are not shown the logs of failed jobs, and a job that "
+            "fails by chance is not run again",
+            remedy="give it actions: write",
+        )
+    if not facts.unreadable:
+        yield _ok("checks", "the token may read checks and statuses, and the runs of workflows")
+
+
+def _without_checks(facts: Facts) -> tuple[Level, str]:
+    if facts.required is Required.NEVER:
+        return Level.WARNING, "pull requests count as green unseen, as checks.required: never says"
+    if facts.required is Required.ALWAYS:
+        return Level.ERROR, "with checks.required: always no Run can come to a good end"
+    if facts.merges:
+        return Level.ERROR, "a Merge run merges nothing whose checks it cannot see, unless checks.required is never"
+    return Level.WARNING, "whether a pull request is green is unknown, and a Run that does not merge takes it for green"
+
+
 def _labels(facts: Facts) -> Iterator[Finding]:
     if facts.missing_labels:
         yield Finding(
@@ -340,4 +380,18 @@ def _counted(names: Sequence[str], what: str) -> str:
     return f"{len(names)} {what}{'s' if len(names) > 1 else ''}: {', '.join(names[:_MOST_NAMED])}{more}"
 
 
-_LOOKS = (_git, _push, _namespace, _claims, _token, _drafts, _labels, _lfs, _disk, _submodules, _history, _credentials)
+_LOOKS = (
+    _git,
+    _push,
+    _namespace,
+    _claims,
+    _token,
+    _drafts,
+    _checks,
+    _labels,
+    _lfs,
+    _disk,
+    _submodules,
+    _history,
+    _credentials,
+)

@@ -21,7 +21,7 @@ class Rules:
     """How the loop is done. `base` is the Base branch; `merges` says that this is a Merge run.
 
     `repairs` and `moves` are the budgets; `verifies` says whether there is a command that each head must pass before
-    it is pushed.
+    it is pushed, `fixes_base` whether the Base branch may be mended by a Run of its own.
     """
 
     base: str
@@ -31,6 +31,7 @@ class Rules:
     moves: int = 5
     required: Required = Required.AUTO
     verifies: bool = False
+    fixes_base: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +63,33 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BaseFixed:
+    """A Base fix that has ended: the issue that it was, which checks it was for, and why it did not mend them.
+
+    `failure` is None when the issue was closed, with whatever came of it on the Base branch.
+    """
+
+    url: str
+    names: str
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is known before a step. What must be looked at (again) is None.
 
-    `conflict` names the upstream of a merge that stopped at a conflict, `unresolved` says what a Repair of one left
-    undone, `unreviewed` is the last commit before others' commits came in. `verify_failure` is the cause when the
-    verify command failed at `verified`; `verify_repaired` and `checks_repaired` are the heads that a Repair was last
-    given, `repeated` the one whose checks were asked to run again. `pushed` is what origin has of the branch;
-    `push_refused` says that it did not take this head, because others' commits are there. `verdict` is about `head`.
+    `base_commit` is the one of the Base branch that the head holds. `conflict` names the upstream of a merge that
+    stopped at a conflict, `unresolved` says what a Repair of one left undone, `unreviewed` is the last commit before
+    others' commits came in. `verify_failure` is the cause when the verify command failed at `verified`;
+    `verify_repaired` and `checks_repaired` are the heads that a Repair was last given, `repeated` the one whose checks
+    were asked to run again. `pushed` is what origin has of the branch; `push_refused` says that it did not take this
+    head, because others' commits are there. `verdict` is about `head`, `base_fix` what came of the one that a Run may
+    have.
     """
 
     rules: Rules
     head: str
+    base_commit: str
     spent: Spent = Spent()
     interrupted: bool = False
     sample: Sample | None = None
@@ -89,6 +105,7 @@ class Facts:
     verdict: Verdict | None = None
     checks_repaired: str | None = None
     repeated: str | None = None
+    base_fix: BaseFixed | None = None
     pull: PullRequest | None = None
     refusal: Refusal | None = None
 
@@ -96,8 +113,8 @@ class Facts:
         """Return the facts after a look at origin."""
         return replace(self, sample=sample)
 
-    def merged(self, upstream: str, head: str, *, spent: Spent, foreign: bool, conflicts: bool) -> "Facts":
-        """Return the facts after a merge of `upstream`, which stopped at a conflict or made `head`."""
+    def merged(self, upstream: str, commit: str, head: str, *, spent: Spent, foreign: bool, conflicts: bool) -> "Facts":
+        """Return the facts after a merge of `upstream` at `commit`, which stopped at a conflict or made `head`."""
         reviewed_to = self.unreviewed or self.head
         sample = self.sample or Sample()
         left = replace(sample, foreign=None) if foreign else replace(sample, base=None)
@@ -105,6 +122,7 @@ class Facts:
             self._at(head),
             spent=spent,
             sample=left,
+            base_commit=self.base_commit if foreign else commit,
             conflict=upstream if conflicts else None,
             unreviewed=reviewed_to if foreign else self.unreviewed,
         )
@@ -137,6 +155,15 @@ class Facts:
         """Return the facts after the checks of the head were waited for: origin may have moved meanwhile."""
         again = self.head if repeated else self.repeated
         return replace(self, verdict=verdict, repeated=again, sample=None, pull=None)
+
+    def base_fixed(self, fixed: BaseFixed | None) -> "Facts":
+        """Return the facts after a Base fix: the Base branch has moved, or the checks may be others by now.
+
+        None was made when the Base branch had moved before.
+        """
+        if fixed is None:
+            return replace(self, sample=None)
+        return replace(self, base_fix=fixed, verdict=None, sample=None, pull=None)
 
     def refused(self, why: str) -> "Facts":
         """Return the facts after GitHub refused the merge: everything is looked at once more."""

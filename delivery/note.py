@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from delivery.causes import hint_of
+from delivery.causes import Code, hint_of
 from delivery.outcome import Outcome, Result
 from delivery.text import as_code, fenced, tail, visible
 from worktree import Preserved
@@ -33,6 +33,7 @@ _MADE_AT = re.compile(
     re.MULTILINE,
 )
 _COMMAND_CHARACTERS = 10_000
+_MENDS, _MENDS_NOT = "--base-fix", "--no-base-fix"
 _ABSOLUTE = re.compile(r"""[\s'"=]/""")  # where a path begins in a shell's command
 
 
@@ -87,7 +88,7 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         _kept(outcome, facts, room),
         _rescued(outcome, facts, room),
         _secondary(outcome, room),
-        _continuation(facts),
+        _continuation(outcome, facts),
         _log(outcome, facts, room),
         f"<sub>Run {outcome.run_id or 'without a worktree'} on {facts.host}, {facts.moment:%Y-%m-%dT%H:%M:%SZ}</sub>",
     ]
@@ -227,13 +228,22 @@ def _secondary(outcome: Outcome, room: _Room) -> str:
     return "\n".join(["**Also:**\n", *lines]) if lines else ""
 
 
-def _continuation(facts: NoteFacts) -> str:
+def continued_by(outcome: Outcome, command: str) -> str:
+    """Return the command that goes on after a Run, which was started by `command`: with the means that may help it."""
+    if outcome.code is not Code.CHECKS_INHERITED or not command or _MENDS in command.split():
+        return command
+    return f"{command.replace(f' {_MENDS_NOT}', '')} {_MENDS}"
+
+
+def _continuation(outcome: Outcome, facts: NoteFacts) -> str:
     # Half a command could do anything.
     if len(facts.continue_command) > _COMMAND_CHARACTERS:
         return "**To continue**, give the command that was given again; it is too long to be shown here."
-    command = fenced(visible(facts.continue_command), "sh")
+    typed = continued_by(outcome, facts.continue_command)
+    command = fenced(visible(typed), "sh")
     whose = f" (its paths are those of {facts.host})" if _ABSOLUTE.search(facts.continue_command) else ""
-    return f"**To continue** in a clone of this repository{whose}:\n\n{command}"
+    first = "" if typed == facts.continue_command else f", and have {_code(outcome.base, _ROOMS[-1])} mended first,"
+    return f"**To continue**{first} in a clone of this repository{whose}:\n\n{command}"
 
 
 def _log(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from delivery.child_runs import ChildRuns
 from delivery.github import GitHub
 from delivery.issue_url import IssueUrl
 from worktree import Interruption, Journal, Launch, Origin, Redactor
@@ -16,6 +17,7 @@ class Parts:
     `base` is the Base branch asked for, None for the one that is checked out. `report` takes a line of progress.
     `continue_command` is what a person types to go on from a Failed run, redacted. `journal` is told of each step
     that changes something before it is taken. `logs` is the directory that logs go to, None where there are none.
+    `child_runs` starts other Runs, None where nothing can.
     """
 
     url: IssueUrl
@@ -30,3 +32,4 @@ class Parts:
     continue_command: str
     journal: Journal = field(default_factory=Journal)
     logs: Path | None = None
+    child_runs: ChildRuns | None = None

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import assert_never
 
+from delivery.base_fix import BaseFixes
+from delivery.base_fix_choice import Ailment, is_base_fix
 from delivery.causes import Stage, stage_of
 from delivery.checks import Absence, Verdict, why_absent
 from delivery.conventions import Conventions
 from delivery.decision import (
     Act,
+    BaseFix,
     Done,
     Fail,
     Look,
@@ -49,7 +52,10 @@ _MERGEABLE_POLL = 2.0  # seconds; GitHub works it out once it is asked
 
 @dataclass(slots=True, kw_only=True)
 class RepairLoop:
-    """One Delivery's way from work that was made to its goal. `description` is for the pull request."""
+    """One Delivery's way from work that was made to its goal. `description` is for the pull request.
+
+    `base_fixes` has the Base branch mended where the conventions say so; None where nobody can.
+    """
 
     stages: Stages
     conventions: Conventions
@@ -57,7 +63,7 @@ class RepairLoop:
     pull_requests: PullRequests
     description: Description
     redact: Redactor
-    _base_commit: str = field(init=False)
+    base_fixes: BaseFixes | None = None
     _pull: PullRequest | None = field(default=None, init=False)
     _merging: tuple[str, str] = field(default=("", ""), init=False)
     _foreign: tuple[str, ...] = field(default=(), init=False)
@@ -69,7 +75,6 @@ class RepairLoop:
     def run(self) -> Goal:
         """Go to the goal. Raises PolicyRefusal, RunFailureError, and what git and GitHub raise."""
         plan, conventions = self.stages.plan, self.conventions
-        self._base_commit = plan.base_commit
         self._self_merge = SelfMerge(stages=self.stages, github=self.github, conventions=conventions)
         rules = Rules(
             base=plan.base,
@@ -79,8 +84,9 @@ class RepairLoop:
             moves=conventions.moves,
             required=conventions.checks_required,
             verifies=conventions.verify is not None,
+            fixes_base=conventions.fixes_base and self.base_fixes is not None,
         )
-        facts = Facts(rules=rules, head=self.stages.worktree.head())
+        facts = Facts(rules=rules, head=self.stages.worktree.head(), base_commit=plan.base_commit)
         while True:
             facts = replace(facts, interrupted=self.stages.interruption.recorded is not None)
             self.stages.worktree.keep_fence()
@@ -113,18 +119,25 @@ class RepairLoop:
                 return self._repair(step, facts)
             case Verify():
                 return facts.verified_as(self._verify())
+            case WatchStep():
+                return self._watch(step, facts)
+            case BaseFix():
+                return self._base_fix(step, facts)
+            case Push() | MakeReady() | LookAtPullRequest() | Merge():
+                return self._publish(step, facts)
+            case _:
+                assert_never(step)
+
+    def _publish(self, step: Push | MakeReady | LookAtPullRequest | Merge, facts: Facts) -> Facts:
+        match step:
             case Push():
                 return self._push(facts)
             case MakeReady():
                 return self._make_ready(facts)
-            case WatchStep():
-                return self._watch(step, facts)
             case LookAtPullRequest():
                 return self._look_at_pull_request(facts)
             case Merge():
                 return self._merge(step, facts)
-            case _:
-                assert_never(step)
 
     # What origin has.
 
@@ -141,14 +154,13 @@ class RepairLoop:
             self._foreign = worktree.new_in(step.commit)
             for line in self._foreign:
                 stages.report(f"taking in a new commit from {name}: {line}")
-        else:
-            self._base_commit = step.commit
         stages.report(f"merging {name}, which is at {step.commit[:12]} now")
         stages.enter(Stage.REPAIR, "merge-upstream", commit=step.commit)
         self._merging = (name, step.commit)
         self._conflicts = worktree.merge(step.commit, name)
+        conflicts = bool(self._conflicts)
         return facts.merged(
-            name, worktree.head(), spent=step.spent, foreign=step.foreign, conflicts=bool(self._conflicts)
+            name, step.commit, worktree.head(), spent=step.spent, foreign=step.foreign, conflicts=conflicts
         )
 
     # Mending.
@@ -261,8 +273,9 @@ class RepairLoop:
         watch = Watch(
             github=self.github.checks,
             head=facts.head,
-            base_commit=self._base_commit,
-            absence=lambda: self._why_absent(facts.rules),
+            # Who mends the Base branch leaves nothing for others.
+            base_commit=None if is_base_fix(self.stages.plan.issue) else facts.base_commit,
+            absence=lambda: self._why_absent(facts),
             patience=self.conventions.patience,
             merges=facts.rules.merges,
             interruption=self.stages.interruption,
@@ -281,11 +294,20 @@ class RepairLoop:
             self.stages.report(f"no check runs on {facts.head[:12]}: {verdict.absence}")
         return facts.watched(verdict, repeated=step.repeat)
 
-    def _why_absent(self, rules: Rules) -> Absence:
-        worktree = self.stages.worktree
+    def _base_fix(self, step: BaseFix, facts: Facts) -> Facts:
+        assert self.base_fixes is not None and self._pull is not None  # noqa: S101, PT018 - else none is decided on
+        self.stages.enter(Stage.CHECKS, "base-fix", base=step.base_commit)
+        base, url = facts.rules.base, self._pull.url
+        ailment = Ailment(base=base, commit=step.base_commit, checks=step.checks, found_by=url)
+        fixed = self.base_fixes.have_made(ailment)
+        self.stages.stop_if_interrupted()
+        return facts.base_fixed(fixed)
+
+    def _why_absent(self, facts: Facts) -> Absence:
+        worktree, rules = self.stages.worktree, facts.rules
         texts = worktree.workflow_texts()
         try:
-            paths = worktree.changed_paths(self._base_commit) if texts else ()
+            paths = worktree.changed_paths(facts.base_commit) if texts else ()
         except GitError:  # a shallow clone may have no common commit; then a check is waited for, perhaps in vain
             return Absence.NOT_STARTED
         workflows = which_apply(texts, Proposed(base=rules.base, branch=rules.branch, paths=paths))
@@ -293,7 +315,7 @@ class RepairLoop:
             applies=workflows.applies,
             is_filtered=workflows.is_filtered,
             is_required=bool(self._self_merge.rules.checks),
-            others_check=any(check.run is None for check in self.github.checks.of(self._base_commit)),
+            others_check=any(check.run is None for check in self.github.checks.of(facts.base_commit)),
             is_workflow_token=self.github.is_workflow_token(),
         )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from delivery.after_merge import finish_merged
+from delivery.base_fix import BaseFixes
 from delivery.branches import Continuation
 from delivery.causes import Stage
 from delivery.claim import Claim
@@ -13,6 +14,7 @@ from delivery.delivery import Delivery, Opening, issue_opening
 from delivery.errors import GitHubError, PreflightError
 from delivery.failure import code_of, judge
 from delivery.issue_text import read_text
+from delivery.note import continued_by
 from delivery.outcome import Outcome
 from delivery.parts import Parts
 from delivery.preflight import Plan, preflight, unanswered
@@ -52,6 +54,7 @@ class Run(Parts):
         with claim.guarding():
             before = plan.choice.pull_request if isinstance(plan.choice, Continuation) else None
             outcome = publish(self, plan.issue.number, before, self._work(plan, conventions, sessions, claim))
+            self._offer(outcome)
             if outcome.merged:
                 outcome = finish_merged(self, claim, outcome)
             # A Continuation's branch was there before: something was made, though not by this Run.
@@ -153,6 +156,7 @@ class Run(Parts):
                 pull_requests=pull_requests,
                 redact=self.redact,
                 opening=opening,
+                base_fixes=self._base_fixes(stages, conventions),
                 taken=claim.taken,
             )
             ended = delivery.carry_out()
@@ -162,6 +166,27 @@ class Run(Parts):
             self.report(f"git filters that appeared during the run were switched off: {names}")
         self.report(str(worktree.ending))
         return outcome_of(self, worktree, plan.base, ended, _log_of(stages))
+
+    def _offer(self, outcome: Outcome) -> None:
+        """Say what may help, where the command itself does not say it already."""
+        command = continued_by(outcome, self.continue_command)
+        if command != self.continue_command:
+            self.report(f"to have {outcome.base} mended first, by a Run of its own: {command}")
+
+    def _base_fixes(self, stages: Stages, conventions: Conventions) -> BaseFixes | None:
+        if self.child_runs is None:
+            return None
+        return BaseFixes(
+            stages=stages,
+            github=self.github,
+            launch=self.launch,
+            origin=self.origin,
+            runs=self.child_runs,
+            pace=conventions.pace,
+            limit=conventions.base_fix_limit,
+            poll=conventions.patience.poll,
+            report=self.report,
+        )
 
     def _report_left(self, branch: str) -> None:
         """Say which earlier runs on the branch have left commits here that it does not have."""

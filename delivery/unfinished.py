@@ -20,6 +20,7 @@ _STAGES = {
     "ready": Stage.PULL_REQUEST,
     "merge-upstream": Stage.REPAIR,
     "watch": Stage.CHECKS,
+    "base-fix": Stage.CHECKS,
     "merge": Stage.MERGE,
 }
 

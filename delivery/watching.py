@@ -29,7 +29,8 @@ class StoppedError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """Watches one commit. `base_commit` is the one of the Base branch that it holds.
+    """Watches one commit. `base_commit` is the one of the Base branch that it holds; where it is None nothing counts as
+    inherited.
 
     `absence` is called once, when nothing is listed: why that may be; `keep_fence` several times a second while
     waiting. `merges` says that this is for a Merge run.
@@ -37,7 +38,7 @@ class Watch:
 
     github: Checks
     head: str
-    base_commit: str
+    base_commit: str | None
     absence: Callable[[], Absence]
     patience: Patience
     merges: bool
@@ -74,9 +75,14 @@ class Watch:
             )
             seen_before = seen_before or bool(checks)
             if isinstance(verdict, Verdict):
-                return without_inherited(verdict, self.github.of(self.base_commit)) if verdict.own else verdict
+                return self._told_apart(verdict)
             self._tell(checks)
             self._sleep(verdict.seconds)
+
+    def _told_apart(self, verdict: Verdict) -> Verdict:
+        if not verdict.own or self.base_commit is None:
+            return verdict
+        return without_inherited(verdict, self.github.of(self.base_commit))
 
     def repeat(self, failed: Verdict) -> Verdict:
         """Have what failed run again where it can, and wait for that to end; else look at the checks as they are."""

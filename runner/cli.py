@@ -90,6 +90,12 @@ def run(
     merge: Annotated[
         bool | None, typer.Option("--merge/--no-merge", help="Merge the pull request once it is green.")
     ] = None,
+    base_fix: Annotated[
+        bool | None,
+        typer.Option(
+            "--base-fix/--no-base-fix", help="Have a Base branch whose checks fail mended, by a Run of its own."
+        ),
+    ] = None,
     parallel: Annotated[
         int | None, typer.Option(help="How many sub-issues to work on at once. Default: 3.", metavar="N", min=1)
     ] = None,
@@ -122,6 +128,7 @@ def run(
         token_file=token_file,
         as_json=as_json,
         merge=merge,
+        base_fix=base_fix,
         parallel=parallel,
         ticket_of=ticket_of,
         checks_starter=check_starter,

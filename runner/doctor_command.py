@@ -12,7 +12,7 @@ from delivery.errors import GitHubError, PreflightError
 from delivery.findings import Facts, Finding, Level, diagnose, errors
 from delivery.github import GitHub, Repository
 from delivery.preflight import check_repository, nothing_to_start_from, unanswered
-from delivery.probes import ask_about_token, look_at_clone, missing_labels, probe_origin
+from delivery.probes import ask_about_checks, ask_about_token, look_at_clone, missing_labels, probe_origin
 from runner.access import Place, Start, known_secrets
 from runner.configured import logs_of, repository_settings
 from runner.exit_codes import ExitCode, signal_exit_code
@@ -148,7 +148,9 @@ def _with_labels(facts: Facts, clone: _Clone, base: str, commit: str, found: lis
             commit=commit,
         )
         found += [_explained("configuration", notice, "", Level.NOTICE) for notice in loaded.notices]
-        missing = missing_labels(clone.github, conventions(loaded.settings))
+        rules = conventions(loaded.settings)
+        facts = ask_about_checks(facts, clone.github, commit, rules)
+        missing = missing_labels(clone.github, rules)
     except PreflightError as error:
         remedy = f"correct it, and look again: nightkeep config check {REPOSITORY_FILE}"
         found += [_error("configuration", line, remedy) for line in str(error).splitlines()]

@@ -23,6 +23,7 @@ from delivery.ready_facts import Rules
 from delivery.run import Run
 from delivery.session import Sessions
 from runner.access import Place, Start, known_secrets
+from runner.child_runs import ProcessRuns
 from runner.configured import git_limits, logs_of, repository_settings, user_file
 from runner.environment import agent_environment
 from runner.logs import LogPlace
@@ -63,6 +64,7 @@ class RunOptions:
     token_file: Path | None
     as_json: bool
     merge: bool | None = None
+    base_fix: bool | None = None
     parallel: int | None = None
     ticket_of: str | None = None
     seen: Seen | None = None
@@ -74,6 +76,7 @@ class RunOptions:
             "agent": self.agent,
             "token-file": self.token_file,
             "merge": self.merge,
+            "base-fix": self.base_fix,
             "spec.parallel": self.parallel,
         }
 
@@ -212,6 +215,15 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
         host=host_name(),
         continue_command=redact(_continue_command(options, url, start.directory)),
         logs=logs_of(machine.settings),
+        child_runs=ProcessRuns(
+            flags=_flags(options, start.directory),
+            directory=start.directory,
+            environment=os.environ,
+            held=held,
+            interruption=interruption,
+            strays=strays,
+            report=start.report,
+        ),
     )
     return Wiring(
         url=url,
@@ -244,6 +256,8 @@ def conventions(settings: Settings) -> Conventions:
         publishes_checkpoints={"always": True, "never": False}.get(settings.checkpoints.push),
         opens_draft=settings.failed_run.pull_request == "draft",
         merges=settings.merge,
+        fixes_base=settings.base_fix,
+        base_fix_limit=settings.limits.base_fix,
         merge_method=settings.merge_method,
         repairs=settings.repair.limit,
         moves=settings.repair.moves,
@@ -320,16 +334,19 @@ def _issue_url(text: str) -> IssueUrl:
 
 def _continue_command(options: RunOptions, url: IssueUrl, directory: Path) -> str:
     """Return what to type in any clone: a path that was given from `directory` is made absolute."""
+    switches = (("merge", options.merge), ("base-fix", options.base_fix))
+    chosen = [f"--{name}" if wanted else f"--no-{name}" for name, wanted in switches if wanted is not None]
+    parallel = [] if options.parallel is None else ["--parallel", str(options.parallel)]
+    typed = _flags(options, directory, base=options.base)
+    return shlex.join(["nightkeep", "run", str(url), *typed, *chosen, *parallel])
+
+
+def _flags(options: RunOptions, directory: Path, *, base: str | None = None) -> list[str]:
+    """Return the flags that another Run, into `base`, is started with from this clone."""
     token_file = None if options.token_file is None else os.path.normpath(directory / options.token_file)
     agent = None if options.agent is None else _from_anywhere(options.agent, directory)
-    given = (("--agent", agent), ("--base", options.base), ("--token-file", token_file))
-    typed = [word for name, value in given if value is not None for word in (name, value)]
-    parallel = [] if options.parallel is None else ["--parallel", str(options.parallel)]
-    return shlex.join(["nightkeep", "run", str(url), *typed, *_merge_flag(options.merge), *parallel])
-
-
-def _merge_flag(merge: bool | None) -> list[str]:  # noqa: FBT001 - as it was typed
-    return [] if merge is None else ["--merge" if merge else "--no-merge"]
+    given = (("--agent", agent), ("--base", base), ("--token-file", token_file))
+    return [word for name, value in given if value is not None for word in (name, value)]
 
 
 def _from_anywhere(agent: str, directory: Path) -> str:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from delivery.errors import GitHubError
+from delivery.errors import GitHubError, GitHubForbiddenError
 from delivery.github.answers import Check, CheckState
 from delivery.github.transport import Transport
 
+ACTIONS = "actions"  # a permission, as GitHub calls it
 _ACTIONS = "github-actions"
 _JOB = re.compile(r"/actions/runs/(\d+)(?:/attempts/\d+)?(?:/jobs?/(\d+))?(?:[/?#]|$)")
 _GOOD = ("success", "neutral", "skipped")
@@ -25,6 +26,22 @@ class Checks:
         pages = self._transport.pages
         runs = pages(f"{at}/check-runs?per_page=100", lambda page: map(_check_run, page["check_runs"]))
         return (*runs, *pages(f"{at}/status?per_page=100", lambda page: map(_status, page["statuses"])))
+
+    def unreadable(self, commit: str) -> tuple[str, ...]:
+        """Return the permissions that the token lacks to read the checks of a commit, and the runs of workflows."""
+        asked = {
+            "checks": f"commits/{commit}/check-runs?per_page=100",
+            "statuses": f"commits/{commit}/status?per_page=100",
+            ACTIONS: "actions/runs?per_page=1",
+        }
+        return tuple(permission for permission, path in asked.items() if not self._may_read(path))
+
+    def _may_read(self, path: str) -> bool:
+        try:
+            self._transport.get(path, lambda _: None)
+        except GitHubForbiddenError:
+            return False
+        return True
 
     def repeat(self, run: int) -> None:
         """Have the failed jobs of a workflow run run again; once, though the answer is lost. Raises GitHubError."""

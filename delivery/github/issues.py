@@ -95,6 +95,16 @@ class Issues:
 
         return self._transport.write(write, look)
 
+    def titles(self, label: str) -> dict[int, str]:
+        """Return the titles of the open issues with a label, by their numbers."""
+        path = f"issues?state=open&labels={quote(label, safe='')}&per_page=100"
+        found = self._transport.pages(path, lambda page: [one for one in page if "pull_request" not in one])
+        return {one["number"]: one["title"] for one in found}
+
+    def is_open(self, number: int) -> bool:
+        """Whether an issue is open now; an answer that is still the same does not count against the limit."""
+        return self._transport.get(f"issues/{number}", lambda seen: bool(seen["state"] == "open"))
+
     def add_ticket(self, number: int, ticket: int) -> None:
         """Make an issue of this repository a sub-issue of another one."""
         child = self._id(ticket)

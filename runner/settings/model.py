@@ -143,6 +143,7 @@ class LimitSettings(Section):
         "15m", "How long after its last sign of life a Run is taken for dead, so that another may take its issue over."
     )
     heartbeat: Duration = _key("5m", "How often a Run gives a sign of life, on origin; at most half of lease.")
+    base_fix: Duration = _key("3h", "How long a Base fix may take, or is waited for when another run makes it.")
     stop_grace: Duration = _key("10s", "How long each signal of the stop sequence has before the next one is sent.")
     ticket: Duration = _key("24h", "How long the Run of a sub-issue may take, in the run of the whole.")
     token_command: Duration = _key("30s", "How long token-command may take.", Scope.MACHINE)
@@ -211,6 +212,11 @@ class Settings(Section):
     verify: Command | None = _key(None, "A command that is run in the worktree after the agent, without a shell.")
     merge: Switch = _key("false", "Whether Runs merge their pull request once it is green.")
     merge_method: Literal["merge", "squash", "rebase"] = _key("merge", "How such a Run merges.")
+    base_fix: Switch = _key(
+        "false",
+        "Whether a Run, when only checks fail that fail on the Base branch, too, has them mended there, by a Merge run "
+        "on an issue of their own.",
+    )
     checks: CheckSettings = Field(default_factory=CheckSettings)
     repair: RepairSettings = Field(default_factory=RepairSettings)
     spec: SpecSettings = Field(default_factory=SpecSettings)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from delivery.checks import Required
 from delivery.findings import Facts, Level, Space, credentials_in, diagnose, errors, name_token
 from delivery.github import graphql_url
 from tests.world import World, commit, git
@@ -52,6 +53,19 @@ def space(free: int) -> Space:
         (Facts(is_workflow_token=True, is_private=False), "drafts", "warning", "no pull request into a draft"),
         (Facts(is_private=True), "drafts", "notice", "unknown until tried"),
         (Facts(is_private=False), "drafts", "ok", "has draft pull requests"),
+        (Facts(unreadable=[]), "checks", "ok", "may read checks and statuses"),
+        (Facts(unreadable=["actions"]), "actions", "notice", "not run again; give it actions: write"),
+        (
+            Facts(unreadable=["checks", "statuses"]),
+            *("checks", "warning", "may not read checks and statuses: whether a pull request is green is unknown"),
+        ),
+        (Facts(unreadable=["statuses"], required=Required.NEVER), "checks", "warning", "give it statuses: read"),
+        (Facts(unreadable=["checks"], required=Required.ALWAYS), "checks", "error", "no Run can come to a good end"),
+        (Facts(unreadable=["checks"], merges=True), "checks", "error", "a Merge run merges nothing whose checks"),
+        (
+            Facts(unreadable=["checks"], merges=True, required=Required.NEVER),
+            *("checks", "warning", "count as green unseen"),
+        ),
         (Facts(missing_labels=["in-progress"]), "labels", "notice", "lacks 1 label: in-progress"),
         (Facts(missing_labels=[]), "labels", "ok", "has the labels"),
     ],

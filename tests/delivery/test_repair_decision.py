@@ -8,6 +8,7 @@ import pytest
 from delivery.causes import Code
 from delivery.checks import Absence, Required, Verdict
 from delivery.decision import (
+    BaseFix,
     Done,
     Fail,
     Look,
@@ -24,13 +25,15 @@ from delivery.decision import (
     decide,
 )
 from delivery.github import Check, CheckState, PullRequest
-from delivery.loop_facts import Facts, Kind, Rules, Sample, Spent
+from delivery.loop_facts import BaseFixed, Facts, Kind, Rules, Sample, Spent
 from tests.proof import seed
 
-HEAD, OTHER, BASE = "a" * 40, "b" * 40, "c" * 40
+HEAD, OTHER, BASE, HELD = "a" * 40, "b" * 40, "c" * 40, "d" * 40
 NO_FINDINGS = "and the Repair found nothing to fix on the branch"
 PLAIN = Rules(base="main", branch="issue-7")
 MERGES = replace(PLAIN, merges=True)
+FIXES = replace(PLAIN, fixes_base=True)
+FIXED = BaseFixed(url="u/8", names="lint")
 NOTHING_NEW = Sample()
 
 
@@ -59,7 +62,9 @@ def pull(head: str = HEAD, **changed: object) -> PullRequest:
 
 def at(rules: Rules = PLAIN, **known: object) -> Facts:
     """Return the facts of a head that was pushed and is ready, and what else is known."""
-    facts = Facts(rules=rules, head=HEAD, sample=NOTHING_NEW, verified=HEAD, pushed=HEAD, is_ready=True)
+    facts = Facts(
+        rules=rules, head=HEAD, base_commit=HELD, sample=NOTHING_NEW, verified=HEAD, pushed=HEAD, is_ready=True
+    )
     return replace(facts, **known)  # type: ignore[arg-type]  # what a row of the table knows
 
 
@@ -75,6 +80,7 @@ def repair(kind: Kind, cause: str, repairs: int = 1, moves: int = 0) -> Repair:
     return Repair(kind=kind, cause=cause, spent=spent(repairs, moves))
 
 
+INHERITS = f"checks fail on {HEAD[:12]} that fail on main at {HELD[:12]}, too: lint"
 RED_TEXT = f"checks fail on {HEAD[:12]}: build"
 CONFLICTS = "origin/main conflicts with issue-7"
 REVIEWS = "others' commits on issue-7 are to be reviewed"
@@ -145,13 +151,61 @@ TABLE: dict[str, tuple[Facts, Step]] = {
     ),
     "a re-run that is red by inherited ones only": (
         at(verdict=INHERITED, checks_repaired=HEAD, repeated=HEAD),
-        Fail(Code.CHECKS_INHERITED, f"checks fail on {HEAD[:12]} that fail on main, too: lint; mend main first"),
+        Fail(Code.CHECKS_INHERITED, f"{INHERITS}; mend main first"),
     ),
     "inherited failures alone are not repaired": (
         at(verdict=INHERITED),
-        Fail(Code.CHECKS_INHERITED, f"checks fail on {HEAD[:12]} that fail on main, too: lint; mend main first"),
+        Fail(Code.CHECKS_INHERITED, f"{INHERITS}; mend main first"),
     ),
     "but origin is looked at first": (at(verdict=INHERITED, sample=None), Look()),
+    # A Base fix.
+    "inherited failures are mended on the Base branch, where that is wanted": (
+        at(FIXES, verdict=INHERITED),
+        BaseFix(INHERITED.inherited, HELD),
+    ),
+    "in a Merge run, too": (
+        at(replace(MERGES, fixes_base=True), verdict=INHERITED),
+        BaseFix(INHERITED.inherited, HELD),
+    ),
+    "but origin is looked at before that": (at(FIXES, verdict=INHERITED, sample=None), Look()),
+    "and a Base branch that has moved is merged first": (
+        at(FIXES, verdict=INHERITED, sample=Sample(base=BASE)),
+        MergeUpstream(commit=BASE, spent=spent(moves=1)),
+    ),
+    "failures of the branch's own are repaired before": (
+        at(FIXES, verdict=replace(RED, inherited=INHERITED.inherited)),
+        repair(Kind.CHECKS, RED_TEXT),
+    ),
+    "none is made for a Declined CI fix": (
+        at(FIXES, verdict=replace(RED, inherited=INHERITED.inherited), checks_repaired=HEAD, repeated=HEAD),
+        Fail(Code.CHECKS_FAILED, f"{RED_TEXT}, {NO_FINDINGS}"),
+    ),
+    "after it origin is looked at": (at(FIXES, verdict=INHERITED).base_fixed(FIXED), Look()),
+    "what it made of the Base branch is merged, and costs nothing": (
+        replace(at(FIXES, verdict=INHERITED).base_fixed(FIXED), sample=Sample(base=BASE)),
+        MergeUpstream(commit=BASE, spent=spent()),
+    ),
+    "the checks are watched again": (
+        replace(at(FIXES, verdict=INHERITED).base_fixed(FIXED), sample=NOTHING_NEW),
+        Watch(),
+    ),
+    "there is one a Run": (
+        at(FIXES, verdict=INHERITED, base_fix=FIXED),
+        Fail(Code.CHECKS_INHERITED, f"{INHERITS} still, after the Base fix u/8; mend main first"),
+    ),
+    "a Base fix that failed is the cause": (
+        at(FIXES, verdict=INHERITED).base_fixed(replace(FIXED, failure="the Base fix u/8 failed: no")),
+        Fail(Code.BASE_FIX, f"{INHERITS}; the Base fix u/8 failed: no"),
+    ),
+    "one that others had made before costs none": (at(FIXES, verdict=INHERITED).base_fixed(None), Look()),
+    "but a move, so that there is an end": (
+        replace(at(FIXES, verdict=INHERITED).base_fixed(None), sample=Sample(base=BASE)),
+        MergeUpstream(commit=BASE, spent=spent(moves=1)),
+    ),
+    "a signal during it": (
+        replace(at(FIXES, verdict=INHERITED).base_fixed(replace(FIXED, failure="stopped")), interrupted=True),
+        Fail(Code.INTERRUPTED, "interrupted"),
+    ),
     "the sixth Repair names its cause": (
         at(verdict=RED, spent=spent(5)),
         Fail(Code.REPAIRS, f"5 Repairs did not help: {RED_TEXT}"),
@@ -300,6 +354,29 @@ def test_a_head_without_checks(absence: Absence, required: Required, *, merges: 
         assert step == (Merge(head=HEAD) if merges else Done(head=HEAD))
 
 
+def test_merges_that_are_refused_for_ever_spend_the_budget() -> None:
+    """While the Base branch moves each time: five moves, six tries, and no Policy refusal."""
+    facts, tries, moved = green(MERGES), 0, True
+    while not isinstance(step := decide(facts), Fail):
+        match step:
+            case Merge():
+                tries, moved, facts = tries + 1, True, facts.refused("no")
+            case Look():
+                facts, moved = facts.looked(Sample(base=f"{tries:040x}" if moved else None)), False
+            case MergeUpstream():
+                head = f"f{tries:039x}"
+                facts = facts.merged("m", step.commit, head, spent=step.spent, foreign=False, conflicts=False)
+            case Push():
+                facts = facts.pushed_as(taken=True)
+            case Watch():
+                facts = facts.watched(GREEN, repeated=False)
+            case LookAtPullRequest():
+                facts = replace(facts, pull=pull(facts.head))
+            case _:
+                raise AssertionError(step)
+    assert (tries, facts.spent.moves, step.code) == (6, 5, Code.UPSTREAM)
+
+
 @dataclass
 class Weather:
     """A world in which anything may happen at any step; `watched` are the heads whose checks came to green."""
@@ -308,6 +385,7 @@ class Weather:
     facts: Facts
     commits: int = 0
     watched: set[str] = field(default_factory=set)
+    held: str = ""  # by the Base branch, when it was looked at last
     steps: list[Step] = field(default_factory=list)
 
     def chance(self, of: float) -> bool:
@@ -333,16 +411,27 @@ class Weather:
         facts, moves = self.facts, self.chance(0.35)
         match step:
             case Look():
+                self.held = "moved" if moves else facts.base_commit
                 foreign = self.commit() if facts.rules.merges and facts.pushed and self.chance(0.2) else None
                 return facts.looked(Sample(base=self.commit() if moves else None, foreign=foreign))
             case MergeUpstream():
                 conflicts = self.chance(0.2)
+                self.held = self.held if step.foreign else step.commit
                 head = facts.head if conflicts else self.commit()
-                return facts.merged("origin/x", head, spent=step.spent, foreign=step.foreign, conflicts=conflicts)
+                return facts.merged(
+                    "origin/x", step.commit, head, spent=step.spent, foreign=step.foreign, conflicts=conflicts
+                )
             case Repair():
                 head = self.commit() if self.chance(0.7) or step.kind is Kind.CONFLICT else facts.head
                 left = "left" if self.chance(0.1) and step.kind is Kind.CONFLICT else None
                 return facts.repaired(step.kind, head, spent=step.spent, unresolved=left)
+            case _:
+                return self.after_the_branch(step)
+
+    def after_the_branch(self, step: Step) -> Facts:
+        """Return what a step makes of the facts that changes nothing on the branch."""
+        facts = self.facts
+        match step:
             case Verify():
                 return facts.verified_as("verify exited 1" if self.chance(0.2) else None)
             case Push():
@@ -351,6 +440,11 @@ class Weather:
                 return replace(facts, is_ready=True)
             case Watch():
                 return self.watch(repeat=step.repeat)
+            case BaseFix():
+                assert self.held == step.base_commit, "the Base branch has moved"
+                if self.chance(0.2):
+                    return facts.base_fixed(None)
+                return facts.base_fixed(replace(FIXED, failure="no" if self.chance(0.3) else None))
             case LookAtPullRequest():
                 return replace(facts, pull=self.pull())
             case Merge():
@@ -401,11 +495,13 @@ def test_every_schedule_ends_within_its_budgets_and_merges_only_what_was_watched
             moves=chance.choice([0, 1, 5]),
             required=chance.choice(list(Required)),
             verifies=chance.random() < 0.5,
+            fixes_base=chance.random() < 0.5,
         )
-        weather = Weather(chance, Facts(rules=rules, head="f" * 40))
+        weather = Weather(chance, Facts(rules=rules, head="f" * 40, base_commit="e" * 40))
         end = weather.play()
         spent = weather.facts.spent
         assert (spent.repairs <= rules.repairs, spent.moves <= rules.moves) == (True, True), weather.steps
+        assert rules.fixes_base or not any(isinstance(step, BaseFix) for step in weather.steps)
         assert sum(isinstance(step, Repair) for step in weather.steps) == spent.repairs
         assert sum(isinstance(step, Merge) for step in weather.steps) <= 1 + rules.moves + rules.repairs + 1
         if isinstance(end, Done):
@@ -418,6 +514,7 @@ def test_every_schedule_ends_within_its_budgets_and_merges_only_what_was_watched
         Code.UPSTREAM,
         Code.CHECKS_FAILED,
         Code.CHECKS_INHERITED,
+        Code.BASE_FIX,
         Code.CHECKS_VANISHED,
         Code.INTERRUPTED,
         Code.CONFLICT,

@@ -2,12 +2,14 @@
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runner.hub import Hub, Permission, Token, TokenKind, drills
+from runner.hub import Check, Hub, Permission, Token, TokenKind, drills
+from runner.hub.access import Area
 from tests.scenarios.killing import Exchanges, Point, an_agent, killed
 from tests.scenarios.stage import NAME, WRITER, Result, Stage, nightkeep
 from tests.world import World, commit, git
@@ -59,8 +61,8 @@ def test_a_healthy_clone(stage: Stage) -> None:
     assert result.stderr == ""
     names = [line.split()[1] for line in result.stdout.splitlines() if not line.startswith(" ")]
     assert names == [
-        *("repository", "base-branch", "git-version", "push", "claim-namespace", "claims", "token", "drafts", "labels"),
-        *("lfs", "disk-space", "submodules", "shallow-clone", "partial-clone", "credential", "worktrees"),
+        *("repository", "base-branch", "git-version", "push", "claim-namespace", "claims", "token", "drafts", "checks"),
+        *("labels", "lfs", "disk-space", "submodules", "shallow-clone", "partial-clone", "credential", "worktrees"),
     ]
 
 
@@ -254,3 +256,30 @@ def test_the_built_in_token_of_a_workflow(tmp_path: Path, world: World) -> None:
         assert (found["token"]["level"], found["drafts"]["level"]) == ("warning", "warning")
         result = run(stage)
     assert result.stderr.count("pull requests that it opens start no workflows") == 1
+
+
+@pytest.fixture
+def blind(tmp_path: Path, world: World) -> Iterator[Stage]:
+    """A stage whose token may read no checks, no statuses and no Actions."""
+    without = frozenset({Area.CHECKS, Area.STATUSES, Area.ACTIONS})
+    tokens: dict[str, Permission | Token] = {
+        WRITER: Token(Permission.WRITE, without=without),
+    }
+    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens) as hub:
+        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
+        yield Stage(tmp_path, world, hub)
+
+
+def test_a_token_that_may_not_read_checks(blind: Stage) -> None:
+    blind.hub.ci.add(NAME, Check("test", conclusions=("failure",)))
+    found = findings(blind)
+    assert (found["checks"]["level"], found["actions"]["level"]) == ("warning", "notice")
+    assert "give it checks: read, statuses: read" in found["checks"]["remedy"]
+    for merging in (["--merge"], ["--no-merge"]):
+        result = run(blind, *merging, NIGHTKEEP_CHECKS_REQUIRED="always" if merging == ["--no-merge"] else "auto")
+        refused(blind, result, "the token may not read checks and statuses: ")
+        blind.api("PATCH", "issues/1", {"labels": ["bug", "ready-for-agent"]})
+    result = run(blind, "--no-merge")
+    assert result.status == 0, result
+    assert "warning: the token may not read checks and statuses: whether a pull request is green" in result.stderr
+    assert ": the token may not read checks\n" in result.stderr

@@ -1,0 +1,214 @@
+"""Having the Base branch mended: by a Run of our own, or by waiting for another's. `base_fix_choice` decides which."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from secrets import token_hex
+
+from delivery.base_fix_choice import (
+    BASE_FIX,
+    Ailment,
+    Await,
+    Begin,
+    Closed,
+    LeftOpen,
+    Obstructed,
+    Record,
+    Seen,
+    choose,
+)
+from delivery.child_runs import ChildRuns
+from delivery.claims import end_command
+from delivery.errors import GitHubNotFoundError, GitHubUnavailableError
+from delivery.github import GitHub
+from delivery.loop_facts import BaseFixed
+from delivery.stages import Stages
+from worktree import (
+    Fence,
+    FenceLostError,
+    Launch,
+    Origin,
+    Pace,
+    ServerTime,
+    WorktreeError,
+    host_name,
+    read_messages,
+)
+
+_LABEL = ("b60205", "A Run mends the Base branch, whose checks fail")
+_NONCE = 16  # bytes
+_LONGEST_POLL = 60.0  # seconds
+_PATIENCE = 0.1  # of the time waited so far: how long the next wait is
+
+
+@dataclass(slots=True, kw_only=True)
+class _Held:
+    """A ref that this run holds, and the issue that it tells others of."""
+
+    run: str
+    issue: int | None
+    clock: ServerTime
+    pace: Pace
+    nonce: str = field(default_factory=lambda: token_hex(_NONCE))
+    fence: Fence = field(init=False)
+
+    def text(self) -> str:
+        moment, lease = self.clock.now(), self.pace.lease
+        return Record(
+            nonce=self.nonce, run=self.run, host=host_name(), issue=self.issue, moment=moment, lease=lease
+        ).model_dump_json()
+
+
+@dataclass(slots=True, kw_only=True)
+class BaseFixes:
+    """Has the Base branch mended, once, within `limit` seconds; `poll` is the time between two looks at first.
+
+    One Run alone makes the Base fix of a branch: the one that has made its ref on origin, see `worktree.Fence`. While
+    it lives it moves the ref; once it is dead another one may take it over.
+    """
+
+    stages: Stages
+    github: GitHub
+    launch: Launch
+    origin: Origin
+    runs: ChildRuns
+    pace: Pace
+    limit: float
+    poll: float
+    report: Callable[[str], None]
+    _awaited: int | None = field(default=None, init=False)
+    _told: set[str] = field(default_factory=set, init=False)
+    _began: float = field(default_factory=time.monotonic, init=False)
+
+    def have_made(self, ailment: Ailment) -> BaseFixed | None:
+        """Return what came of the Base fix, when it has ended; None when the Base branch has moved before it began.
+
+        Raises what git and GitHub raise.
+        """
+        self._began = time.monotonic()
+        self.report(f"{', '.join(ailment.names)} must be mended on {ailment.base}")
+        while True:
+            seen = self._look(ailment)
+            match choose(seen):
+                case Begin() as begin:
+                    with self._holding(ailment, begin.replaces, seen.issue) as held:
+                        if held is not None:
+                            return self._make(ailment, held)
+                case Await(record):
+                    if self._waited >= self.limit:
+                        return self._over(ailment, f"was not over within {self.limit / 3600:g} h")
+                    self._wait_for(record)
+                case Closed(issue):
+                    return self._over(ailment, None, issue)
+                case LeftOpen(issue):
+                    return self._over(ailment, "ended with its issue still open", issue)
+                case Obstructed():
+                    drop = end_command(ailment.ref)
+                    return self._over(ailment, f"cannot begin, for what the ref says is not understood: {drop}")
+
+    @property
+    def _waited(self) -> float:
+        return time.monotonic() - self._began
+
+    # What others do.
+
+    def _look(self, ailment: Ailment) -> Seen:
+        there = self.launch.remote(self.origin).read(ailment.ref)
+        commit, text = read_messages(self.launch, self.origin, there).get(ailment.ref, (None, ""))
+        record = Record.read(text)
+        self._awaited = (record.issue if record else None) or self._awaited
+        return Seen(
+            commit=commit,
+            record=record,
+            issue=self._awaited,
+            is_open=self._awaited is not None and self._is_open(self._awaited),
+            now=self.github.server_time.now(),
+        )
+
+    def _is_open(self, number: int) -> bool:
+        try:
+            return self.github.issues.is_open(number)
+        except GitHubNotFoundError:
+            return False
+        except GitHubUnavailableError as error:
+            self.report(f"{error}; looking again")
+            return True
+
+    def _wait_for(self, record: Record) -> None:
+        if record.run not in self._told:
+            self._told.add(record.run)
+            what = f"#{record.issue}" if record.issue else "it"
+            self.report(f"run {record.run} on {record.host} sees to that; waiting for {what}, {self._hours} at most")
+        self.stages.sleep(min(_LONGEST_POLL, max(self.poll, self._waited * _PATIENCE)))
+
+    @property
+    def _hours(self) -> str:
+        return f"{self.limit / 3600:g} h"
+
+    # What this run does.
+
+    @contextmanager
+    def _holding(self, ailment: Ailment, replaces: str, issue: int | None) -> Iterator["_Held | None"]:
+        """Hold the branch's ref while the block runs; None when another run was faster."""
+        held = _Held(run=self.stages.worktree.run_id, issue=issue, clock=self.github.server_time, pace=self.pace)
+        remote = self.launch.remote(self.origin)
+        fence = Fence(remote, ailment.ref, held.text, clock=held.clock, pace=self.pace, report=self.report)
+        held.fence = fence
+        try:
+            fence.take(replaces=replaces)
+        except FenceLostError:
+            yield None
+            return
+        try:
+            yield held
+        finally:
+            self._end(fence)
+
+    def _make(self, ailment: Ailment, held: "_Held") -> BaseFixed | None:
+        # Whoever held the ref before may have mended it since it was looked at.
+        branch, remote = f"refs/heads/{ailment.base}", self.launch.remote(self.origin)
+        if remote.read(branch).get(branch) != ailment.commit:
+            return None
+        held.issue = self._find(ailment)
+        held.fence.push(remote)
+        url = self._url_of(held.issue)
+        self.report(f"starting a Run that mends {ailment.base}: {url}")
+        try:
+            left = max(self.limit - self._waited, 0)
+            end = self.runs.merge_run(url, ailment.base, limit=left, tick=lambda: self._tick(held.fence))
+        except OSError as error:
+            return self._over(ailment, f"could not be started: {error}")
+        return self._over(ailment, None if end.merged else f"failed: {end.cause or 'it was not merged'}")
+
+    def _find(self, ailment: Ailment) -> int:
+        """Return the number of the oldest open issue about it, or of one that is filed now."""
+        color, description = _LABEL
+        self.github.create_label(BASE_FIX, color, description)
+        titles = self.github.issues.titles(BASE_FIX)
+        self._awaited = found = ailment.oldest_of(titles)
+        if found is None:
+            wanted = {"title": ailment.title, "body": ailment.body, "marker": ailment.marker}
+            self._awaited = found = self.github.issues.create(**wanted, labels=(BASE_FIX,))
+            self.report(f"filed {self._url_of(found)}: {ailment.title}")
+        return found
+
+    def _tick(self, fence: Fence) -> None:
+        fence.tick()
+        self.stages.worktree.keep_fence()
+
+    def _end(self, fence: Fence) -> None:
+        try:
+            fence.end()
+        except WorktreeError as error:
+            self.report(f"{fence.ref} could not be deleted on origin, and others take it over once it is old: {error}")
+
+    def _over(self, ailment: Ailment, failure: str | None, issue: int | None = None) -> BaseFixed:
+        number = issue or self._awaited
+        url = self._url_of(number) if number else ailment.ref
+        self.report(f"the Base fix {url} {failure or 'has ended'}")
+        said = None if failure is None else f"the Base fix {url} {failure}"
+        return BaseFixed(url=url, names=", ".join(ailment.names), failure=said)
+
+    def _url_of(self, number: int) -> str:
+        return f"{self.stages.plan.issue.url.rpartition('/')[0]}/{number}"

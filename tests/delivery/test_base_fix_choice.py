@@ -1,0 +1,112 @@
+"""What is done about a Base fix, as a table, and which issue is one."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from delivery.base_fix_choice import (
+    Ailment,
+    Await,
+    Begin,
+    Choice,
+    Closed,
+    LeftOpen,
+    Obstructed,
+    Record,
+    Seen,
+    choose,
+    is_base_fix,
+)
+from delivery.github import Check, CheckState, Issue
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+COMMIT = "c" * 40
+ISSUE = 8
+
+
+def record(age: float, issue: int | None = ISSUE) -> Record:
+    moment = NOW - timedelta(seconds=age)
+    return Record(nonce="n" * 32, run="r", host="h", issue=issue, moment=moment, lease=900)
+
+
+def seen(found: Record | None, *, commit: str | None = COMMIT, issue: int | None = ISSUE, is_open: bool = True) -> Seen:
+    return Seen(commit=commit, record=found, issue=issue, is_open=is_open, now=NOW)
+
+
+GONE = seen(None, commit=None)
+TABLE: dict[str, tuple[Seen, Choice]] = {
+    "nobody has made any": (replace(GONE, issue=None, is_open=False), Begin("")),
+    "a run makes it": (seen(record(10)), Await(record(10))),
+    "a run looks for its issue": (seen(record(10, None), issue=None, is_open=False), Await(record(10, None))),
+    "a run is late with its sign of life": (seen(record(899)), Await(record(899))),
+    "a run has vanished": (seen(record(900)), Begin(COMMIT)),
+    "a run has vanished before it had an issue": (seen(record(900, None), issue=None, is_open=False), Begin(COMMIT)),
+    "a run has vanished after its issue was closed": (seen(record(900), is_open=False), Closed(ISSUE)),
+    "the issue is closed, and the run about to end": (seen(record(10), is_open=False), Closed(ISSUE)),
+    "the run that was waited for has ended": (replace(GONE, is_open=False), Closed(ISSUE)),
+    "and left its issue open": (GONE, LeftOpen(ISSUE)),
+    "another run has begun one since": (seen(record(1)), Await(record(1))),
+    "what the ref says is not understood": (seen(None, issue=None, is_open=False), Obstructed()),
+}
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_what_is_done_about_it(row: str) -> None:
+    facts, choice = TABLE[row]
+    assert choose(facts) == choice
+
+
+def ailment(*names: str) -> Ailment:
+    checks = tuple(Check(name=name, state=CheckState.FAILED, url=f"u/{name}") for name in names)
+    return Ailment(base="main", commit=COMMIT, checks=checks, found_by="u/9")
+
+
+@pytest.mark.parametrize(
+    ("title", "names", "named"),
+    [
+        ("CI red on main: lint", ["lint"], True),
+        ("CI red on main: lint, test", ["lint"], True),
+        ("CI red on main: test, lint", ["lint", "test"], True),
+        ("CI red on main: lint", ["lint", "test"], False),
+        ("CI red on next: lint", ["lint"], False),
+        ("CI red on main: linter", ["lint"], False),
+        ("lint", ["lint"], False),
+        ("CI red on main: build (a, b)", ["build (a, b)"], True),
+        ("CI red on main: lint", ["lint", "lint"], True),
+    ],
+)
+def test_an_issue_is_about_all_the_checks_that_its_title_names(title: str, names: list[str], *, named: bool) -> None:
+    assert ailment(*names).is_named_by(title) is named
+
+
+def test_the_oldest_issue_about_it_is_taken() -> None:
+    titles = {9: "CI red on main: lint", 7: "CI red on main: lint, test", 5: "CI red on main: test"}
+    assert ailment("lint").oldest_of(titles) == 7
+    assert ailment("docs").oldest_of(titles) is None
+
+
+def test_the_issue_names_checks_and_commit_and_lets_nothing_out_of_its_line() -> None:
+    text = ailment("lint", "a\n\nb\u202e")
+    assert text.title == "CI red on main: lint, a b\\u202e"
+    assert f"fail on `main` at {COMMIT}" in text.body
+    assert "\n- lint: u/lint\n- a b\\u202e: u/a b\\u202e\n\n" in text.body
+    assert text.body.startswith(text.marker)
+
+
+def test_many_checks_have_a_title_that_github_takes() -> None:
+    many = ailment(*(f"a check with a long name, number {number}" for number in range(50)))
+    assert len(many.title) == 250
+    assert many.is_named_by(many.title)
+
+
+def test_a_record_is_read_back() -> None:
+    made = record(0)
+    assert Record.read(made.model_dump_json()) == made
+    assert Record.read("") is Record.read("{}") is Record.read("a commit of a person's") is None
+
+
+@pytest.mark.parametrize(("labels", "is_one"), [({"base-fix"}, True), ({"Base-Fix", "bug"}, True), ({"bug"}, False)])
+def test_the_label_tells_an_issue_that_mends_the_base_branch(labels: set[str], *, is_one: bool) -> None:
+    issue = Issue(number=1, title="t", body="", is_open=True, labels=frozenset(labels), is_pull_request=False, url="u")
+    assert is_base_fix(issue) is is_one
