@@ -253,7 +253,7 @@ def _checks(facts: Facts) -> Iterator[Finding]:
             remedy="give it actions: write",
         )
     if not facts.unreadable:
-        yield _ok("checks", "the token may read checks and statuses, and the runs of workflows")
+        yield _ok("checks", "the token may read checks and statuses")
 
 
 def _without_checks(facts: Facts) -> tuple[Level, str]:

@@ -55,7 +55,7 @@ def examine(
     facts = look_at_clone(launch, plan.base_commit, logs)
     facts = probe_origin(facts, launch, origin, plan.base_commit)
     facts = ask_about_token(facts, github, origin, is_private=plan.is_private)
-    facts = ask_about_checks(facts, github, plan.base_commit, conventions)
+    facts = ask_about_checks(facts, github, plan.base_commit, conventions, actions=False)
     findings = diagnose(facts)
     if stops := errors(findings):
         raise PreflightError("\n".join(map(str, stops)))
@@ -109,11 +109,15 @@ def ask_about_token(facts: Facts, github: GitHub, origin: Origin, *, is_private:
     )
 
 
-def ask_about_checks(facts: Facts, github: GitHub, commit: str, conventions: Conventions) -> Facts:
-    """See whether the token may read what checks say; what GitHub does not answer stays unknown."""
+def ask_about_checks(
+    facts: Facts, github: GitHub, commit: str, conventions: Conventions, *, actions: bool = True
+) -> Facts:
+    """See whether the token may read what checks say, and with `actions` why they do; what GitHub does not answer stays
+    unknown.
+    """
     rules = replace(facts, required=conventions.checks_required, merges=conventions.merges)
     try:
-        return replace(rules, unreadable=github.checks.unreadable(commit))
+        return replace(rules, unreadable=github.checks.unreadable(commit, actions=actions))
     except GitHubError:
         return rules
 

@@ -27,13 +27,13 @@ class Checks:
         runs = pages(f"{at}/check-runs?per_page=100", lambda page: map(_check_run, page["check_runs"]))
         return (*runs, *pages(f"{at}/status?per_page=100", lambda page: map(_status, page["statuses"])))
 
-    def unreadable(self, commit: str) -> tuple[str, ...]:
-        """Return the permissions that the token lacks to read the checks of a commit, and the runs of workflows."""
+    def unreadable(self, commit: str, *, actions: bool) -> tuple[str, ...]:
+        """Return the permissions that the token lacks to read the checks of a commit, and with `actions` what ran."""
         asked = {
             "checks": f"commits/{commit}/check-runs?per_page=100",
             "statuses": f"commits/{commit}/status?per_page=100",
-            ACTIONS: "actions/runs?per_page=1",
         }
+        asked |= {ACTIONS: "actions/runs?per_page=1"} if actions else {}
         return tuple(permission for permission, path in asked.items() if not self._may_read(path))
 
     def _may_read(self, path: str) -> bool:

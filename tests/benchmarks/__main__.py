@@ -18,6 +18,7 @@ from tests.benchmarks.picking import picking_rows
 from tests.benchmarks.runs import run_rows, start_rows
 from tests.benchmarks.snapshots import snapshot_rows
 from tests.benchmarks.specs import spec_rows
+from tests.benchmarks.waiting import waiting_rows
 from tests.benchmarks.worktrees import worktree_rows
 
 _MEMORY = Path("/dev/shm")
@@ -36,6 +37,7 @@ def main(rounds: int = 10) -> None:
         rows = [] if counts_processor_time() else [*start_rows(rounds), *run_rows(_made(root / "runs"), rounds)]
         rows += [] if counts_processor_time() else spec_rows(_made(root / "specs"))
         rows += picking_rows(_made(root / "picking"), rounds)
+        rows += [] if counts_processor_time() else waiting_rows(_made(root / "waiting"))
         rows += reclaim_rows(_made(root / "reclaim"), rounds)
         rows += _large_rows(root, Path(elsewhere), rounds)
     print(table(rows))  # noqa: T201

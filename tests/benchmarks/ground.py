@@ -20,13 +20,18 @@ from pathlib import Path
 
 import requests
 
-from runner.hub import Exchange, Hub
+from runner.hub import Check, Exchange, Hub
 from tests.scenarios.stage import NAME, NIGHTKEEP, WRITER
 from tests.world import git, make_world
 
-DELIVERED, FAILED = "delivered", "failed"
-_AGENTS = {DELIVERED: "echo light > lamp.txt", FAILED: "echo light > lamp.txt; exit 3"}
-_STATUS = {DELIVERED: 0, FAILED: 1}
+DELIVERED, FAILED, REPAIRED = "delivered", "failed", "repaired"
+_AGENTS = {
+    DELIVERED: "echo light > lamp.txt",
+    FAILED: "echo light > lamp.txt; exit 3",
+    REPAIRED: "test $NIGHTKEEP_SESSION = implement && echo dark > lamp.txt || echo light > lamp.txt",
+}
+_STATUS = {DELIVERED: 0, FAILED: 1, REPAIRED: 0}
+_CHECKS = {REPAIRED: (Check("lamp", command="grep -q light lamp.txt", branches="issue-*"),)}
 
 
 class Ground:
@@ -42,6 +47,7 @@ class Ground:
         self.temporary = self.now / "tmp"
         self.exchanges: list[tuple[float, Exchange]] = []
         self._port = 0
+        self._served: Hub
         self._token_file = root / "token"
         self._token_file.write_text(WRITER)
         for directory in (self.now, self.temporary, self.clone.parent, self.shim, root / "agents"):
@@ -64,7 +70,8 @@ class Ground:
         shutil.rmtree(self.now, ignore_errors=True)
         shutil.copytree(self._pristine, self.now, symlinks=True)
         self.exchanges.clear()
-        with self._hub():
+        with self._hub() as hub:
+            self._served = hub
             yield
 
     def agent(self, name: str) -> Path:
@@ -73,6 +80,8 @@ class Ground:
 
     def run(self, name: str, *, prefix: tuple[str, ...] = (), shimmed: bool = False) -> float:
         """Run `nightkeep run` to that ending and return the seconds that it took, as a user's shell would see it."""
+        for check in _CHECKS.get(name, ()):
+            self._served.ci.add(NAME, check)
         path = f"{self.shim}{os.pathsep}{os.environ['PATH']}" if shimmed else os.environ["PATH"]
         arguments = ("--agent", str(self.agent(name)), "--token-file", str(self._token_file))
         environment = {"PATH": path, "XDG_STATE_HOME": str(self.now / "state"), "TMPDIR": str(self.temporary)}

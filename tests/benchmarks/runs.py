@@ -10,6 +10,7 @@ from tests.benchmarks.ground import DELIVERED, FAILED, Ground
 from tests.benchmarks.measure import Row, Timed, Times, count, difference, interleaved, ratio, timed
 from tests.benchmarks.owning import owning_row
 from tests.benchmarks.recording import executed, record
+from tests.benchmarks.waiting import repaired_rows
 from tests.scenarios.stage import NIGHTKEEP, WRITER
 
 # What a Run has imported when it ends.
@@ -57,6 +58,7 @@ def run_rows(root: Path, rounds: int) -> list[Row]:
         ratio("Failed run, less interpreter and imports; the same", rest, bare),
         owning_row(ground, rounds),
         *(row for name in (DELIVERED, FAILED) for row in _counts(ground, name)),
+        *repaired_rows(ground),
     ]
 
 
