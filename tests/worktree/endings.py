@@ -10,6 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from tests.worktree.conservation import MARK
+from tests.worktree.repair_endings import (
+    in_a_repair,
+    merged,
+    then_abandoned,
+    then_failed,
+    then_left,
+    then_repaired,
+)
 from tests.worktree.scene import BRANCH, Abandoned, Act, Scene
 from tests.world import git
 from worktree import CommitRule, PreservationError, WorktreeError
@@ -76,6 +84,11 @@ def _late(scene: Scene) -> None:
     """Deliver, and find a file that was written after the push."""
     _delivered(scene)
     scene.write("late.txt", "a file written after the push")
+
+
+def _then_interrupted(scene: Scene, theirs: str) -> None:
+    scene.latch.record(signal.SIGTERM)
+    then_failed(scene, theirs)
 
 
 # What stands in the way on this machine
@@ -279,4 +292,13 @@ TROUBLED: Mapping[str, Finish] = {
     },
 }
 
-ENDINGS: Mapping[str, Finish] = {**PLAIN, **FAILED, **TROUBLED}
+REPAIRED: Mapping[str, Finish] = {
+    "repair-failed": Finish(partial(in_a_repair, then=then_failed)),
+    "repair-left": Finish(partial(in_a_repair, then=then_left)),
+    "repair-abandoned": Finish(partial(in_a_repair, then=then_abandoned)),
+    "repair-interrupted": Finish(partial(in_a_repair, then=_then_interrupted)),
+    "repaired": Finish(partial(in_a_repair, then=then_repaired)),
+    "merged": Finish(merged),
+}
+
+ENDINGS: Mapping[str, Finish] = {**PLAIN, **FAILED, **REPAIRED, **TROUBLED}
