@@ -53,7 +53,11 @@ class ProcessRuns:
 
     def _start(self, arguments: Sequence[str], document: Path, progress: Path) -> "subprocess.Popen[bytes]":
         kept = {name: value for name, value in self.environment.items() if not _STEP.fullmatch(name)}
-        with handed_over(self.held) as (tokens, descriptors), document.open("wb") as output, progress.open("wb") as errors:
+        with (
+            handed_over(self.held) as (tokens, descriptors),
+            document.open("wb") as output,
+            progress.open("wb") as errors,
+        ):
             return subprocess.Popen(
                 # -P, -E: see `runner.token`. Files, not pipes: nobody can hold them open past the end. Its own session:
                 # Ctrl-C in a terminal reaches this process only, which tells it.

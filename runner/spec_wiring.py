@@ -59,7 +59,8 @@ def _arguments(options: RunOptions, plan: Plan, token_file: Path | None) -> list
     ticket = TicketOf(spec=plan.issue.number, base=plan.base, commit=plan.base_commit)
     given = (("--agent", options.agent), ("--token-file", token_file))
     typed = [word for name, value in given if value is not None for word in (name, str(value))]
-    return [*typed, "--base", plan.branch, "--merge", "--ticket-of", str(ticket)]
+    mends = [] if options.base_fix is None else ["--base-fix" if options.base_fix else "--no-base-fix"]
+    return [*typed, *mends, "--base", plan.branch, "--merge", "--ticket-of", str(ticket)]
 
 
 def _recovered(wiring: Wiring, run: Run, url: IssueUrl) -> Mapping[str, object] | None:
