@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 
+from delivery.checks import Required
 from delivery.claims import CLAIMS
 from delivery.conventions import Conventions
 from delivery.errors import GitHubError, PreflightError
@@ -55,7 +56,9 @@ def examine(
     facts = look_at_clone(launch, plan.base_commit, logs)
     facts = probe_origin(facts, launch, origin, plan.base_commit)
     facts = ask_about_token(facts, github, origin, is_private=plan.is_private)
-    facts = ask_about_checks(facts, github, plan.base_commit, conventions, actions=False)
+    if conventions.merges or conventions.checks_required is Required.ALWAYS:
+        # Else it would be said, not stop the Run, and the watch says it as well.
+        facts = ask_about_checks(facts, github, plan.base_commit, conventions, actions=False)
     findings = diagnose(facts)
     if stops := errors(findings):
         raise PreflightError("\n".join(map(str, stops)))

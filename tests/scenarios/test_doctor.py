@@ -281,5 +281,5 @@ def test_a_token_that_may_not_read_checks(blind: Stage) -> None:
         blind.api("PATCH", "issues/1", {"labels": ["bug", "ready-for-agent"]})
     result = run(blind, "--no-merge")
     assert result.status == 0, result
-    assert "warning: the token may not read checks and statuses: whether a pull request is green" in result.stderr
+    assert "cannot be read: GitHub answered 403: Resource not accessible by personal access token" in result.stderr
     assert ": the token may not read checks\n" in result.stderr
