@@ -106,7 +106,8 @@ def test_what_fails_on_the_base_branch_too_is_not_repaired(stage: Stage) -> None
     stage.hub.ci.add(NAME, Check("lint", conclusions=("failure",)))
     result = run(stage, implement=COMMITS)
     assert (result.status, stage.pull()["draft"]) == (1, True), result
-    assert "that fail on main, too: lint; mend main first" in cause(stage)
+    at = stage.world.on_origin("main")[:12]
+    assert f"that fail on main at {at}, too: lint; mend main first" in cause(stage)
     assert "lint fails on main, too: http" in result.stderr
 
 
