@@ -7,13 +7,12 @@ over. A fact that costs a question to GitHub is asked for only when nothing else
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from delivery.base_fix_choice import BASE_FIX
 from delivery.branches import branch_number
 from delivery.github import Deed, Role, Word
 from delivery.labelling import changes_since, labelling
 from delivery.ready_facts import Fact, Facts, Lets, Name, clock, lets, listed, name_of, who, why_not, worn
 from delivery.tries import waits_until
-
-BASE_FIX = "base-fix"
 
 
 @dataclass(frozen=True, slots=True)
