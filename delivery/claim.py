@@ -41,6 +41,7 @@ from worktree import (
 )
 
 _NONCE = 16  # bytes
+_AS_PLANNED = "somebody worked on issue #{} while this Run was planned; run this again"
 
 
 class Claim:
@@ -77,7 +78,9 @@ class Claim:
         try:
             claim._require_as_planned(plan, claim._take(plan))
             with claim.guarding():
-                labels.make()
+                if not labels.make() and not parts.github.issue(plan.issue.number).is_open:
+                    claim.withdraw()
+                    raise PreflightError(_AS_PLANNED.format(plan.issue.number))
         except GitHubError as error:
             claim.withdraw()
             raise PreflightError(f"issue #{plan.issue.number} could not be labelled: {error}") from error
@@ -169,16 +172,13 @@ class Claim:
         self._parts.journal.discard()
 
     def _require_as_planned(self, plan: Plan, there: Mapping[str, str]) -> None:
-        """Raise PreflightError, with the claim ended, when somebody worked on the issue before it was claimed.
-
-        Raises GitHubError, too. A run that merged leaves no branch; then the issue is closed.
-        """
+        """Raise PreflightError, with the claim ended, when somebody worked on the issue before it was claimed."""
         number = plan.issue.number
-        if branches_of(number, there) == plan.branches and self._parts.github.issue(number).is_open:
+        if branches_of(number, there) == plan.branches:
             return
         self.end()
         self._parts.journal.discard()
-        raise PreflightError(f"somebody worked on issue #{number} while this Run was planned; run this again")
+        raise PreflightError(_AS_PLANNED.format(number))
 
     def _take(self, plan: Plan) -> Mapping[str, str]:
         """Make the claim, or take over what a run has left that vanished; go on without where origin takes none.

@@ -34,16 +34,26 @@ class IssueLabels:
         labels.was_in_progress = unfinished.was_in_progress
         return labels
 
-    def make(self) -> None:
-        """Add the one label, take the other off. Raises GitHubError with the issue as it was, or nearly."""
+    def make(self) -> bool:
+        """Add the one label, take the other off; tell whether the issue is sure to be open as it was when it was read.
+
+        It is when it is still labelled as ready: whoever closes it as done has taken that off. Raises GitHubError with
+        the issue as it was, or nearly.
+        """
         number = self._number
+        is_ready = False
         if self.was_in_progress:
             self._report(f"#{number} is labelled {self.in_progress} already; going on")
         else:
             self._report(f"labelling #{number} {self.in_progress}")
-            self._github.add_label(number, self.in_progress)
-        if self._ready:
+            is_ready = self._ready is not None and self._ready.lower() in self._github.add_label(
+                number, self.in_progress
+            )
+        if self._ready and (is_ready or self.was_in_progress):
             self._github.remove_label(number, self._ready)
+        else:
+            self._ready = None  # somebody took it off, and it is not ours to put back
+        return is_ready
 
     def finish(self) -> None:
         """Take the label off an issue that is closed by now, because its work is merged. Raises GitHubError."""

@@ -174,15 +174,17 @@ class GitHub:
 
         self._transport.patiently(create)  # a label whose answer was lost is there when it is made again
 
-    def add_label(self, number: int, label: str) -> None:
-        """Put a label on an issue, leaving the others alone."""
+    def add_label(self, number: int, label: str) -> frozenset[str]:
+        """Put a label on an issue, leaving the others alone; return all that it has then, in small letters."""
 
-        def add() -> None:
-            labels = self._transport.send("POST", f"issues/{number}/labels", {"labels": [label]})
-            if label.lower() not in {str(one["name"]).lower() for one in labels}:
+        def add() -> frozenset[str]:
+            answer = self._transport.send("POST", f"issues/{number}/labels", {"labels": [label]})
+            labels = frozenset(str(one["name"]).lower() for one in answer)
+            if label.lower() not in labels:
                 raise GitHubError(f"GitHub took the label {label} for #{number}, but did not put it on", 0)
+            return labels
 
-        self._transport.patiently(add)  # adding it again changes nothing, so a lost answer needs no look
+        return self._transport.patiently(add)  # adding it again changes nothing, so a lost answer needs no look
 
     def remove_label(self, number: int, label: str) -> None:
         """Take a label off an issue, leaving the others alone; it may be gone already."""

@@ -240,3 +240,23 @@ def test_run_says_when_its_claim_cannot_be_ended(stage: Stage) -> None:
     assert "the claim on #1 could not be ended" in result.stderr
     assert "by hand: git push origin --delete refs/nightkeep/claims/1" in result.stderr
     assert claims(stage.world) == [claim_ref(1)]
+
+
+@pytest.mark.parametrize("merged", [False, True], ids=["delivered", "merged"])
+def test_issue_that_another_ended_between_plan_and_claim_is_not_worked_on_again(stage: Stage, *, merged: bool) -> None:
+    """The slower of two had looked before the quicker one claimed the issue, and claims it after that has ended."""
+    number = stage.issue()
+    quick = stage.agent("echo x > x.txt")
+    options = ("--merge",) if merged else ()
+    # A push is rehearsed between plan and claim.
+    with stage.hub.drill("GET", "*/info/refs?service=git-receive-pack", drills.delay(1000)) as late:
+        slow = begin(stage, another_clone(stage), number, stage.agent("echo again > again.txt"))
+        wait_for(lambda: late.hits)
+        result = stage.run(number, quick, *options, NIGHTKEEP_CHECKS_GRACE="0.2s")
+    said = slow.communicate(timeout=60)[0]
+    assert (result.status, slow.returncode) == (0, 2), f"{result}\n{said}"
+    assert f"somebody worked on issue #{number} while this Run was planned" in said
+    pull = stage.pull()
+    assert (pull["draft"], pull["merged_at"] is not None) == (False, merged)
+    assert claims(stage.world) == []
+    assert ("in-progress" in stage.labels(number), "ready-for-agent" in stage.labels(number)) == (not merged, False)
