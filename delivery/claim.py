@@ -87,7 +87,7 @@ class Claim:
         except FenceLostError as lost:
             parts.journal.discard()
             raise PreflightError(_who_has(parts, plan.issue.number) or str(lost)) from lost
-        except WorktreeError as error:
+        except (WorktreeError, OSError) as error:
             claim.end()
             parts.journal.discard()
             if isinstance(error, Interrupted):

@@ -48,8 +48,11 @@ class Run(Parts):
         But for what stops a Run beforehand, see `examine`, and for an issue that cannot be claimed: that raises
         PreflightError, with nothing begun.
         """
-        seen = examine(self.github, self.launch, self.origin, plan, conventions, logs=self.logs, report=self.report)
-        plan = self._read(plan, conventions)
+        try:
+            seen = examine(self.github, self.launch, self.origin, plan, conventions, logs=self.logs, report=self.report)
+            plan = self._read(plan, conventions)
+        except OSError as error:
+            raise _in_the_way(error) from error
         claim = Claim.make(self, plan, conventions, is_atomic=seen.is_atomic is not False)
         with claim.guarding():
             before = plan.choice.pull_request if isinstance(plan.choice, Continuation) else None
@@ -86,7 +89,7 @@ class Run(Parts):
         except WorktreeError as error:
             raise PreflightError(str(error)) from error
         except OSError as error:
-            raise PreflightError(f"this machine stands in the way: {error}; mend that, and run again") from error
+            raise _in_the_way(error) from error
 
     def _read(self, plan: Plan, conventions: Conventions) -> Plan:
         """Read what the agent is to be told; what becomes another later is found by that."""
@@ -208,6 +211,10 @@ class Run(Parts):
             preserved=Preserved.MACHINE if left else Preserved.NOTHING_MADE,
             interruption=self.interruption.recorded,
         )
+
+
+def _in_the_way(error: OSError) -> PreflightError:
+    return PreflightError(f"this machine stands in the way: {error}; mend that, and run again")
 
 
 def _checkpoint_rule(plan: Plan, conventions: Conventions) -> CheckpointRule:
