@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from delivery.base_fix_choice import BASE_FIX
 from delivery.branches import branch_number
 from delivery.github import Deed, Role, Word
-from delivery.labelling import changes_since, labelling
+from delivery.labelling import Labelling, changes_since, labelling
 from delivery.ready_facts import Fact, Facts, Lets, Name, clock, lets, listed, name_of, who, why_not, worn
 from delivery.tries import waits_until
 
@@ -83,6 +83,8 @@ def _open(facts: Facts) -> Fact:
 
 
 def _label(facts: Facts) -> Fact:
+    if facts.vanished:
+        return Fact(Name.LABEL, Lets.YES, "was taken when it was ready")
     found = worn(facts, facts.rules.ready)
     return Fact(Name.LABEL, lets(found), f"is labelled {found[0]}" if found else f"is not labelled {facts.rules.ready}")
 
@@ -99,6 +101,9 @@ def _unready(facts: Facts) -> Fact:
 def _claim(facts: Facts) -> Fact:
     if facts.holder:
         return Fact(Name.CLAIM, Lets.NO, f"is taken by {facts.holder}")
+    if facts.vanished:
+        gone = facts.vanished
+        return Fact(Name.CLAIM, Lets.YES, f"was taken by run {gone.run} on {gone.host}, which gives no sign of life")
     found = worn(facts, facts.rules.in_progress)
     return Fact(Name.CLAIM, lets(not found), f"is labelled {found[0]}" if found else "is taken by nobody")
 
@@ -136,6 +141,8 @@ def _blockers(facts: Facts) -> Fact:
 
 
 def _started(facts: Facts) -> Fact:
+    if facts.vanished:
+        return Fact(Name.STARTED, Lets.YES, "was started by that run, whose work is gone on from")
     branches = sorted(one for one in facts.branches if branch_number(facts.issue.number, one) is not None)
     remedy = "a person goes on with it: nightkeep run"
     if branches:
@@ -158,7 +165,7 @@ def _tickets(facts: Facts) -> Fact:
 
 
 def _settled(facts: Facts) -> Fact:
-    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    labelled = _word(facts)
     moments = [moment for moment in (labelled.at if labelled else None, facts.issue.linked_at) if moment]
     last = max(moments, default=facts.issue.created_at)
     until = last + facts.rules.settle
@@ -172,7 +179,10 @@ def _settled(facts: Facts) -> Fact:
 
 
 def _starter(facts: Facts) -> Fact:
-    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    if facts.vanished:
+        # Only who may push can make a claim.
+        return Fact(Name.STARTER, Lets.YES, f"was taken at {clock(facts.vanished.since)} by who may")
+    labelled = _word(facts)
     if labelled is None:
         return Fact(Name.STARTER, Lets.NO, f"shows nobody who labelled it {facts.rules.ready}; label it anew")
     said = f"was labelled {facts.rules.ready} by {who(labelled.actor)}"
@@ -187,7 +197,7 @@ def _starter(facts: Facts) -> Fact:
 
 def _text(facts: Facts) -> Fact:
     """Whoever may not write here must not change what was let through; whoever labelled has seen what came before."""
-    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    labelled = _word(facts)
     changes = changes_since(labelled, facts.issue) if labelled else ()
     known = [(change, may_start(change.actor, facts.rules.bots, facts.roles)) for change in changes]
     for change, allowed in known:
@@ -207,7 +217,7 @@ def _text(facts: Facts) -> Fact:
 
 
 def _wait(facts: Facts) -> Fact:
-    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    labelled = None if facts.vanished else _word(facts)
     tries = tuple(moment for moment in facts.tries if labelled is None or moment > labelled.at)
     until = waits_until(tries)
     if until is None:
@@ -232,8 +242,15 @@ def may_start(login: str, bots: tuple[str, ...], roles: Mapping[str, Role]) -> b
     return None if role is None else role.may_write
 
 
+def _word(facts: Facts) -> Labelling | None:
+    """Return whose word let the issue be taken, and when; what came after it must be by who may write, too."""
+    if facts.vanished:
+        return Labelling("", facts.vanished.since)
+    return labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+
+
 def _to_ask(facts: Facts) -> str:
-    labelled = labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    labelled = _word(facts)
     changes: tuple[Deed, ...] = changes_since(labelled, facts.issue) if labelled else ()
-    logins = [*([labelled.actor] if labelled else []), *(change.actor for change in changes)]
+    logins = [*([labelled.actor] if labelled and labelled.actor else []), *(change.actor for change in changes)]
     return next(login for login in logins if may_start(login, facts.rules.bots, facts.roles) is None)

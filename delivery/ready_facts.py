@@ -26,13 +26,22 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Vanished:
+    """A run that has an issue's claim since then, and gives no sign of life any more."""
+
+    run: str
+    host: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is known of an issue at the moment `now`.
 
     `viewer` is whose token it is. `branches` are those that origin has. `pull_request` is the address of the newest
     pull request from the issue's first branch, "" for none, None while nobody looked. `roles` are what people may do,
     by login in small letters, as far as it was asked. `tries` are when Runs ended that made nothing. `cycle` names the
-    issues, this one first, that wait for each other. `holder` says who has the claim, "" for nobody.
+    issues, this one first, that wait for each other. `holder` says who has the claim, "" for nobody; `vanished` had it.
     """
 
     issue: QueuedIssue
@@ -46,6 +55,7 @@ class Facts:
     tries: tuple[datetime, ...] = ()
     cycle: tuple[str, ...] = ()
     holder: str = ""
+    vanished: Vanished | None = None
 
 
 class Name(StrEnum):

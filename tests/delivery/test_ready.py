@@ -9,7 +9,7 @@ from delivery.cycles import cycle_of, waits_of
 from delivery.github import Deed, Linked, QueuedIssue, Role, Word
 from delivery.labelling import labelling
 from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge
-from delivery.ready_facts import Facts, Lets, Name, Rules
+from delivery.ready_facts import Facts, Lets, Name, Rules, Vanished
 from delivery.tries import read_tries, waits_until
 
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -222,6 +222,33 @@ def test_questions_are_asked_only_when_nothing_else_stands_in_the_way() -> None:
     assert judge(edited) == AskForRole("eve")
     not_settled = replace(unknown, issue=replace(ISSUE, linked_at=ago(1)))
     assert isinstance(judge(not_settled), PassedOver)
+
+
+TAKEN = replace(
+    issue(labels=frozenset({"in-progress"}), deeds=(labelled(90), labelled(60, "nightkeep", what=Word.UNLABELED))),
+    vanished=Vanished(run="20260102T110000Z-aa", host="mill", since=ago(60)),
+    branches=frozenset({"issue-7"}),
+    roles={"eve": Role.READ, "olga": Role.WRITE},
+)
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        (TAKEN, None),
+        (replace(TAKEN, holder="run 2"), Name.CLAIM),
+        (replace(TAKEN, issue=replace(TAKEN.issue, is_open=False)), Name.OPEN),
+        (replace(TAKEN, issue=replace(TAKEN.issue, blockers=(other(3),))), Name.BLOCKERS),
+        (replace(TAKEN, issue=replace(TAKEN.issue, edited_by="olga", edited_at=ago(30))), None),
+        (replace(TAKEN, issue=replace(TAKEN.issue, edited_by="eve", edited_at=ago(70))), None),
+        (replace(TAKEN, issue=replace(TAKEN.issue, edited_by="eve", edited_at=ago(30))), Name.TEXT),
+        (replace(TAKEN, tries=(ago(10),)), Name.WAIT),
+        (replace(TAKEN, vanished=None), Name.LABEL),
+    ],
+)
+def test_what_a_run_left_that_vanished_is_taken_up(facts: Facts, name: Name | None) -> None:
+    found = passed(facts)
+    assert (found and found[0]) is name
 
 
 def test_every_fact_is_told_in_order() -> None:
