@@ -1,0 +1,58 @@
+"""Pickup and Specs: taken as a whole, with no word about their Tickets."""
+
+import pytest
+
+from tests.scenarios.repairing import QUICKLY
+from tests.scenarios.spec import agent, pull_of
+from tests.scenarios.stage import Result, Stage
+
+pytestmark = pytest.mark.timeout(400)  # a Spec run is several Runs
+
+
+def pickup(stage: Stage, *options: str) -> Result:
+    stage.patience = max(stage.patience, 240)
+    return stage.pickup(agent(stage), *options, **{**QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "0.2s"})
+
+
+def whole(stage: Stage, *tickets: int) -> int:
+    """File a Spec that is ready, with those Tickets."""
+    number = stage.ready("The whole")
+    for ticket in tickets:
+        stage.people.add_sub_issue(number, ticket, "olga")
+        stage.people.age(number, 3600)
+    return number
+
+
+def told(result: Result) -> list[str]:
+    return [line for line in result.stderr.splitlines() if line.startswith("nightkeep: #") and "is a sub-issue" in line]
+
+
+def test_a_ready_spec_is_taken_and_its_tickets_get_no_line(stage: Stage) -> None:
+    below = stage.ready("A part")
+    number = whole(stage, below)
+    result = pickup(stage, "--parallel", "1")
+    assert result.status == 0, result
+    assert result.stdout.strip() == pull_of(stage, f"issue-{number}")["html_url"]
+    assert stage.api("GET", f"issues/{below}")["state"] == "closed"
+    assert told(result) == []
+
+
+def test_a_ticket_of_a_spec_that_is_not_ready_waits_for_it(stage: Stage) -> None:
+    below = stage.ready("A part")
+    number = whole(stage, below)
+    stage.people.label(number, "olga", "needs-info")
+    result = pickup(stage)
+    assert result.status == 0, result
+    assert told(result) == [f"nightkeep: #{below} is a sub-issue of #{number}, and is worked on with it"]
+    assert stage.labels(below) == {"ready-for-agent"}
+
+
+def test_a_spec_without_an_open_ticket_is_passed_over_and_changes_nothing(stage: Stage) -> None:
+    ticket = stage.people.open("eve", "A part")
+    number = whole(stage, ticket)
+    stage.people.close(ticket, "olga")
+    before = stage.everything()
+    result = pickup(stage)
+    assert result.status == 0, result
+    assert f"#{number} has sub-issues, and all of them are closed" in result.stderr
+    assert stage.everything() | {"state": 0} == before | {"state": 0}
