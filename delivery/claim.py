@@ -18,7 +18,7 @@ from delivery.claims import (
     why_not,
 )
 from delivery.conventions import Conventions
-from delivery.errors import GitHubError, PreflightError
+from delivery.errors import GitHubError, PreflightError, TakenError
 from delivery.github import Issue
 from delivery.issue_labels import IssueLabels
 from delivery.parts import Parts
@@ -86,7 +86,7 @@ class Claim:
             raise PreflightError(f"issue #{plan.issue.number} could not be labelled: {error}") from error
         except FenceLostError as lost:
             parts.journal.discard()
-            raise PreflightError(_who_has(parts, plan.issue.number) or str(lost)) from lost
+            raise TakenError(_who_has(parts, plan.issue.number) or str(lost)) from lost
         except (WorktreeError, OSError) as error:
             claim.end()
             parts.journal.discard()
@@ -178,7 +178,7 @@ class Claim:
             return
         self.end()
         self._parts.journal.discard()
-        raise PreflightError(_AS_PLANNED.format(number))
+        raise TakenError(_AS_PLANNED.format(number))
 
     def _take(self, plan: Plan) -> Mapping[str, str]:
         """Make the claim, or take over what a run has left that vanished; go on without where origin takes none.

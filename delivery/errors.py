@@ -11,6 +11,10 @@ class PreflightError(DeliveryError):
     """A Run that cannot start. Nothing was made or claimed; the text says the remedy."""
 
 
+class TakenError(PreflightError):
+    """Another run has the issue: nothing is wrong, and there is nothing to do."""
+
+
 class RunFailureError(DeliveryError):
     """What makes a Run a Failed run; its text is the cause, in one sentence, `code` what kind of cause it is."""
 

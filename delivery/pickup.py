@@ -1,17 +1,18 @@
 """Finding the issue that pickup takes next, and telling of any issue why it may be taken or not."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from delivery.branches import branch_name
+from delivery.claims import CLAIMS, Expired, Held, Standing, Unreadable, judge_claim, read_claims
 from delivery.cycles import Key, cycle_of, waits_of
 from delivery.errors import DeliveryError, GitHubError, GitHubForbiddenError, GitHubNotFoundError
 from delivery.github import GitHub, Linked, Queue, QueuedIssue, Role
 from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge, next_look
-from delivery.ready_facts import Fact, Facts, Lets, Name, Rules
+from delivery.ready_facts import Fact, Facts, Lets, Name, Rules, Vanished
 from delivery.tries import TRIES, Tries, read_tries
-from worktree import GitError, Interrupted
+from worktree import GitError, Interrupted, Launch
 from worktree.remote import Remote
 
 _DEEPEST = 60  # issues that are read to find a cycle for a person
@@ -37,14 +38,35 @@ class Explained:
     is_ready: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What is labelled; of each ready issue what stands in its way, None for nothing; and who has which claim."""
+
+    queue: Queue
+    verdicts: Sequence[tuple[QueuedIssue, Fact | None]]
+    claims: Mapping[int, Standing]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was seen at one moment: whose token it is, origin's refs, its claims, and who waits for whom."""
+
+    viewer: str
+    there: Mapping[str, str]
+    claims: Mapping[int, Standing]
+    waits: Mapping[Key, tuple[Key, ...]] = field(default_factory=dict)
+
+
 @dataclass(slots=True, kw_only=True)
 class Pickup:
     """Looks through one repository's issues, once.
 
-    `remote` is its origin, `limit` how many issues may be worked on at a time. `clock` tells the time.
+    `launch` is a clone of it, `remote` its origin, `limit` how many issues may be worked on at a time. `clock` tells
+    the time.
     """
 
     github: GitHub
+    launch: Launch
     remote: Remote
     repository: str
     rules: Rules
@@ -61,93 +83,111 @@ class Pickup:
         """
         queue = self.github.issues.queue(self.rules.ready, self.rules.in_progress)
         self._sweep_labels(queue)
-        if queue.working_count >= self.limit:
-            many = "1 issue is" if queue.working_count == 1 else f"{queue.working_count} issues are"
-            return Skipped(f"{many} labelled {self.rules.in_progress}, and pickup.limit is {self.limit}")
-        if not queue.ready:
+        if not queue.ready and not queue.working:
             return Skipped(f"no open issue of {self.repository} is labelled {self.rules.ready}")
-        there = self.remote.read("refs/heads/issue-*", f"{TRIES}*")
+        there = self._refs("*")
+        claims = self._claims(there)
+        vanished = [number for number in queue.working if isinstance(claims.get(number), Expired)]
+        busy = queue.working_count - len(vanished)
+        if busy >= self.limit:
+            many = "1 issue is" if busy == 1 else f"{busy} issues are"
+            return Skipped(f"{many} labelled {self.rules.in_progress}, and pickup.limit is {self.limit}")
+        if not queue.ready and not vanished:
+            return Skipped(f"no open issue of {self.repository} is labelled {self.rules.ready}")
         self._sweep_tries(queue, there)
-        return self._first_ready(queue, there)
+        known = {issue.number for issue in queue.ready}
+        issues = [*queue.ready, *(self.github.issues.one(number) for number in vanished if number not in known)]
+        return self._first_ready(sorted(issues, key=lambda issue: issue.number), _Seen(queue.viewer, there, claims))
 
     def explain(self, number: int) -> Explained:
         """Return all facts about one issue, those that cost a question included. Raises as `choose` does."""
         issue = self.github.issues.one(number)
-        there = self.remote.read("refs/heads/issue-*", f"{TRIES}{number}/*")
-        facts = self._facts(issue, self._viewer(), there, self._far_waits(issue))
+        there = self._refs(str(number))
+        seen = _Seen(self.github.viewer(), there, self._claims(there), self._far_waits(issue))
+        facts = self._facts(issue, seen)
         facts = self._known(facts, wants_all=True)
         told = explain(facts)
         return Explained(issue=issue, facts=told, is_ready=all(fact.lets is Lets.YES for fact in told))
 
-    def survey(self) -> tuple[Queue, list[tuple[QueuedIssue, Fact | None]]]:
-        """Return all that is labelled, and of each ready issue what stands in its way, as far as nobody need be asked.
+    def survey(self) -> Survey:
+        """Return how it stands with all that is labelled, as far as nobody need be asked; changes nothing.
 
-        Changes nothing. Raises as `choose` does.
+        Raises as `choose` does.
         """
         queue = self.github.issues.queue(self.rules.ready, self.rules.in_progress)
-        there = self.remote.read("refs/heads/issue-*", f"{TRIES}*") if queue.ready else {}
-        waits = {key: waiting for issue in queue.ready for key, waiting in waits_of(issue, self.repository).items()}
-        verdicts = [(issue, judge(self._facts(issue, queue.viewer, there, waits))) for issue in queue.ready]
-        return queue, [(issue, one.fact if isinstance(one, PassedOver) else None) for issue, one in verdicts]
+        there = self._refs("*") if queue.ready or queue.working else {}
+        claims = self._claims(there)
+        seen = _Seen(queue.viewer, there, claims, self._waits(queue.ready))
+        verdicts = [(issue, judge(self._facts(issue, seen))) for issue in queue.ready]
+        return Survey(
+            queue=queue,
+            verdicts=[(issue, one.fact if isinstance(one, PassedOver) else None) for issue, one in verdicts],
+            claims=claims,
+        )
 
     def check_starter(self, number: int) -> QueuedIssue:
         """Return an issue that somebody labelled who may start work. Raises NotReadyError, and as `choose` does."""
         issue = self.github.issues.one(number)
-        facts = self._known(self._facts(issue, self._viewer(), {}, {}), wants_all=True)
+        facts = self._known(self._facts(issue, _Seen(self.github.viewer(), {}, {})), wants_all=True)
         for fact in explain(facts):
             if fact.name in (Name.STARTER, Name.TEXT) and fact.lets is not Lets.YES:
                 raise NotReadyError(f"#{number} {fact.text}")
         return issue
 
-    def _first_ready(self, queue: Queue, there: Mapping[str, str]) -> QueuedIssue | Skipped:
-        waits = {key: waiting for issue in queue.ready for key, waiting in waits_of(issue, self.repository).items()}
-        issues = {issue.number: issue for issue in queue.ready}
-        for issue in queue.ready:
-            found = self._judged(issue, queue.viewer, there, waits)
+    def _first_ready(self, issues: Sequence[QueuedIssue], seen: "_Seen") -> QueuedIssue | Skipped:
+        seen = replace(seen, waits=self._waits(issues))
+        by_number = {issue.number: issue for issue in issues}
+        for issue in issues:
+            found = self._judged(issue, seen)
             if found is None:
                 return issue
-            if not self._goes_with_its_spec(issue, found, issues, queue.viewer, there, waits):
+            if not self._goes_with_its_spec(issue, found, by_number, seen):
                 self.report(f"#{issue.number} {found.text}")
         return Skipped(f"no issue of {self.repository} is ready")
 
     def _goes_with_its_spec(
-        self,
-        issue: QueuedIssue,
-        found: Fact,
-        issues: Mapping[int, QueuedIssue],
-        viewer: str,
-        there: Mapping[str, str],
-        waits: Mapping[Key, tuple[Key, ...]],
+        self, issue: QueuedIssue, found: Fact, issues: Mapping[int, QueuedIssue], seen: "_Seen"
     ) -> bool:
         """Tell whether an issue needs no word, because the one that it is a part of may be taken itself."""
         spec = _own(issue.parent, self.repository, issues) if found.name is Name.SPEC else None
-        return spec is not None and self._judged(spec, viewer, there, waits) is None
+        return spec is not None and self._judged(spec, seen) is None
 
-    def _judged(
-        self, issue: QueuedIssue, viewer: str, there: Mapping[str, str], waits: Mapping[Key, tuple[Key, ...]]
-    ) -> Fact | None:
+    def _judged(self, issue: QueuedIssue, seen: "_Seen") -> Fact | None:
         """Return what stands in the way of an issue; None when it may be taken."""
-        facts = self._known(self._facts(issue, viewer, there, waits))
-        verdict = judge(facts)
+        verdict = judge(self._known(self._facts(issue, seen)))
         return verdict.fact if isinstance(verdict, PassedOver) else None
 
-    def _facts(
-        self, issue: QueuedIssue, viewer: str, there: Mapping[str, str], waits: Mapping[Key, tuple[Key, ...]]
-    ) -> Facts:
-        heads = frozenset(ref.removeprefix("refs/heads/") for ref in there if ref.startswith("refs/heads/"))
-        cycle = cycle_of((self.repository.lower(), issue.number), waits)
+    def _facts(self, issue: QueuedIssue, seen: "_Seen") -> Facts:
+        heads = frozenset(ref.removeprefix("refs/heads/") for ref in seen.there if ref.startswith("refs/heads/"))
+        cycle = cycle_of((self.repository.lower(), issue.number), seen.waits)
+        claim = seen.claims.get(issue.number)
         return Facts(
             issue=issue,
             repository=self.repository,
             rules=self.rules,
             now=self.clock(),
-            viewer=viewer,
+            viewer=seen.viewer,
             branches=heads,
             pull_request=self._pulls.get(issue.number),
             roles=self._roles,
-            tries=read_tries(there).get(issue.number, ()),
+            tries=read_tries(seen.there).get(issue.number, ()),
             cycle=tuple(self._named(key) for key in cycle),
+            holder=holder_of(claim),
+            vanished=_vanished(claim),
         )
+
+    def _waits(self, issues: Sequence[QueuedIssue]) -> dict[Key, tuple[Key, ...]]:
+        return {key: waiting for issue in issues for key, waiting in waits_of(issue, self.repository).items()}
+
+    def _refs(self, number: str) -> dict[str, str]:
+        """Return origin's refs about an issue, or about all of them: branches, claims, Runs that made nothing."""
+        return self.remote.read("refs/heads/issue-*", f"{TRIES}{number}/*", f"{CLAIMS}{number}")
+
+    def _claims(self, there: Mapping[str, str]) -> dict[int, Standing]:
+        now = self.github.server_time.now()
+        seen = read_claims(self.launch, self.remote.origin, there)
+        numbered = {ref.removeprefix(CLAIMS): claim for ref, claim in seen.items()}
+        return {int(name): judge_claim(claim, now) for name, claim in numbered.items() if name.isdecimal()}
 
     def _known(self, facts: Facts, *, wants_all: bool = False) -> Facts:
         """Return the facts with what had to be asked; with `wants_all` all that can be asked."""
@@ -173,9 +213,6 @@ class Pickup:
         except GitHubForbiddenError as error:
             self.report(f"GitHub does not tell this token what @{login} may do here, so it counts as nothing: {error}")
             return Role.NONE
-
-    def _viewer(self) -> str:
-        return self.github.viewer()
 
     def _far_waits(self, issue: QueuedIssue) -> dict[Key, tuple[Key, ...]]:
         """Return who waits for whom behind one issue, as far as it is this repository's and not too far."""
@@ -225,3 +262,20 @@ def _own(linked: Linked | None, repository: str, issues: Mapping[int, QueuedIssu
     """Return the issue at the other end of a link, if it is one of those."""
     is_own = linked is not None and linked.repository.lower() == repository.lower()
     return issues.get(linked.number) if linked is not None and is_own else None
+
+
+def holder_of(claim: Standing | None) -> str:
+    """Say who has a claim that nobody may take over; "" for nobody."""
+    match claim:
+        case Held(record=record):
+            return f"run {record.run} on {record.host}"
+        case Unreadable(why=why):
+            return f"a claim of which nobody can tell whether its run lives: {why}"
+        case _:
+            return ""
+
+
+def _vanished(claim: Standing | None) -> Vanished | None:
+    if not isinstance(claim, Expired):
+        return None
+    return Vanished(run=claim.record.run, host=claim.record.host, since=claim.record.since)

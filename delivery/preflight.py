@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from delivery.branches import Blocked, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
 from delivery.claims import Expired, Held, Unreadable, claim_ref, judge_claim, read_claims, why_not
-from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError
+from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError, TakenError
 from delivery.github import GitHub, Issue, PullRequest, Repository
 from delivery.issue_text import IssueText, text_of
 from delivery.issue_url import IssueUrl
@@ -110,7 +110,7 @@ def _expired(github: GitHub, launch: Launch, origin: Origin, number: int, there:
     seen = read_claims(launch, origin, there).get(claim_ref(number))
     standing = judge_claim(seen, github.server_time.now())
     if isinstance(standing, Held | Unreadable):
-        raise PreflightError(why_not(standing, number))
+        raise TakenError(why_not(standing, number))
     return standing if isinstance(standing, Expired) else None
 
 

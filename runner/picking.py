@@ -63,6 +63,7 @@ def picking(access: Access, base: str | None, flags: dict[str, object]) -> Picki
     settings = loaded.settings
     pickup = Pickup(
         github=access.github,
+        launch=launch,
         remote=access.remote,
         repository=place.repository,
         rules=pickup_rules(settings),

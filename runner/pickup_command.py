@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from delivery.errors import GitHubError, PreflightError
+from delivery.errors import GitHubError, PreflightError, TakenError
 from delivery.pickup import Skipped
 from delivery.preflight import unanswered
 from runner.access import Access, Start, known_secrets, place_of
@@ -89,7 +89,10 @@ def _pass(options: PickupOptions, held: Mapping[str, str], interruption: Interru
             found = _look(options, start, launch)
             if isinstance(found, Skipped):
                 return conclusion.skipped(redact(found.why))
-            return conclusion.ended(work_on(found, held, progress, log, interruption))
+            try:
+                return conclusion.ended(work_on(found, held, progress, log, interruption))
+            except TakenError as error:
+                return conclusion.skipped(redact(str(error)))
 
     return conclusion.within(interruption, work, redact)
 
@@ -113,5 +116,7 @@ def _look(options: PickupOptions, start: Start, launch: Launch) -> RunOptions | 
     if isinstance(found, Skipped):
         return found
     start.report(f'taking the Ready issue #{found.number} "{found.title}", as: nightkeep run {found.url}')
-    seen = Seen(title=found.title, body=found.body, ready_label=looking.settings.labels.ready)
+    labels = {label.lower() for label in found.labels}
+    ready = looking.settings.labels.ready
+    seen = Seen(title=found.title, body=found.body, ready_label=ready if ready.lower() in labels else None)
     return replace(options.run(found.url, is_spec=found.tickets > 0), seen=seen)

@@ -41,14 +41,24 @@ def show_status(
 
 def overview(looking: Picking) -> "Overview":
     """Look at GitHub, origin and this machine. Raises PreflightError, GitError and Interrupted."""
+    from delivery.claims import Expired
     from delivery.overview import Line, Overview, Working, line_of_ready, line_of_ticket, line_of_working
+    from delivery.pickup import holder_of
     from delivery.preflight import unanswered
 
     access, github = looking.access, looking.pickup.github
     listed = list_worktrees(access.launch.common)
     at_work = _at_work(listed)
     try:
-        queue, verdicts = looking.pickup.survey()
+        survey = looking.pickup.survey()
+        queue = survey.queue
+        claimed = {number: holder for number, claim in survey.claims.items() if (holder := holder_of(claim))}
+        vanished = {
+            number: f"run {claim.record.run} on {claim.record.host}"
+            for number, claim in survey.claims.items()
+            if isinstance(claim, Expired)
+        }
+        alive = claimed | at_work
         pulls = github.open_pull_requests() if queue.working else []
 
         def parts(number: int) -> tuple[Line, ...]:
@@ -58,13 +68,14 @@ def overview(looking: Picking) -> "Overview":
             for line in hidden:
                 access.say(f"#{number} has {line}")
             unready = looking.settings.labels.unready
-            return tuple(line_of_ticket(one, looking.place.repository, at_work, unready) for one in tickets)
+            return tuple(line_of_ticket(one, looking.place.repository, alive, unready) for one in tickets)
 
         lines = [
-            line_of_ready(issue, against, parts(issue.number) if issue.tickets else ()) for issue, against in verdicts
+            line_of_ready(issue, against, parts(issue.number) if issue.tickets else ())
+            for issue, against in survey.verdicts
         ]
         working = [
-            Working(number=number, title=title, holder=at_work.get(number), alive=number in at_work)
+            Working(number=number, title=title, holder=(vanished | alive).get(number), alive=number in alive)
             for number, title in queue.working.items()
         ]
         lines += [line_of_working(one, pulls, parts(one.number)) for one in working]

@@ -40,15 +40,15 @@ from worktree import CommitRule, Interruption, Journal, Launch, Pace, Redactor, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """An issue as it was when it was found ready."""
+    """An issue as it was when it was found ready; `ready_label` is the one that it had, if it had it."""
 
     title: str
     body: str
-    ready_label: str
+    ready_label: str | None
 
     def check(self, issue: Issue) -> None:
         """Raise NotReadyError for an issue that has been taken or changed since."""
-        if self.ready_label.lower() not in {label.lower() for label in issue.labels}:
+        if self.ready_label and self.ready_label.lower() not in {label.lower() for label in issue.labels}:
             raise NotReadyError(f"#{issue.number} is not labelled {self.ready_label} any more: somebody has taken it")
         if (issue.title, issue.body) != (self.title, self.body):
             raise NotReadyError(f"#{issue.number} was changed just now; the next pass looks at it again")
@@ -143,6 +143,7 @@ class Wiring:
         """Raise NotReadyError unless the issue was labelled by somebody who may start work, and is still as it was."""
         pickup = Pickup(
             github=self.run.github,
+            launch=self.launch,
             remote=self.launch.remote(self.run.origin),
             repository=self.url.repository,
             rules=pickup_rules(settings),

@@ -88,7 +88,8 @@ class Transport:
         """Ask GraphQL, and return the data. To be called by what `patiently` or `write` is given."""
         if query.startswith("mutation"):
             self.guard()
-        _, answer = self.client.requester.graphql_query(query, dict(variables))
+        headers, answer = self.client.requester.graphql_query(query, dict(variables))
+        self.server_time.hear(headers.get("date"))
         return answer["data"]
 
     def get(self, path: str, read: Callable[[Any], T]) -> T:
