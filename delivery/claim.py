@@ -80,7 +80,7 @@ class Claim:
             with claim.guarding():
                 if not labels.make() and not parts.github.issue(plan.issue.number).is_open:
                     claim.withdraw()
-                    raise PreflightError(_AS_PLANNED.format(plan.issue.number))
+                    raise TakenError(_AS_PLANNED.format(plan.issue.number))
         except GitHubError as error:
             claim.withdraw()
             raise PreflightError(f"issue #{plan.issue.number} could not be labelled: {error}") from error

@@ -15,8 +15,9 @@ class Conventions:
     `opens_draft` says whether a Failed run with work on origin and no pull request opens one. `merges` makes Runs Merge
     runs, which merge by `merge_method`. `repairs` and `moves` are the budgets of the Repair loop. `fixes_base` says
     whether a Run has the Base branch mended, which may take `base_fix_limit` seconds. `checkpoint_every` is in seconds;
-    `publishes_checkpoints` says whether they go to origin, None for where the repository is private. The word of
-    `bots` counts like that of people who may write. `pace` is that of the claim, and of a Base fix.
+    `publishes_checkpoints` says whether they go to origin, None for where the repository is private. Issues with one of
+    the `unready_labels` are for people. The word of `bots` counts like that of people who may write. `pace` is that of
+    the claim, and of a Base fix.
     """
 
     instructions: Instructions = field(default_factory=Instructions)
@@ -37,4 +38,5 @@ class Conventions:
     pace: Pace = field(default_factory=Pace)
     ready_label: str = "ready-for-agent"
     in_progress_label: str = "in-progress"
+    unready_labels: Sequence[str] = ("ready-for-human", "needs-info", "needs-triage", "wontfix")
     bots: Sequence[str] = ()

@@ -267,6 +267,7 @@ def conventions(settings: Settings) -> Conventions:
         pace=Pace(lease=settings.limits.lease, beat=settings.limits.heartbeat),
         ready_label=settings.labels.ready,
         in_progress_label=settings.labels.in_progress,
+        unready_labels=settings.labels.unready,
         bots=settings.pickup.bots,
     )
 

@@ -1,18 +1,24 @@
 """Reading the graph of a Spec from GitHub."""
 
+from collections.abc import Iterable
+
 from delivery.github import GitHub
 from delivery.github.issue_answers import Linked
 from delivery.github.issue_answers import Ticket as _Ticket
 from delivery.issue_url import IssueUrl
-from delivery.spec.graph import Blocker, Graph, Ticket
+from delivery.spec.graph import UNREADY, Blocker, Graph, Ticket
 
 
-def read_graph(github: GitHub, spec: IssueUrl) -> Graph:
-    """Return the Tickets of a Spec with what blocks them, all pages of it. Raises GitHubError."""
+def read_graph(github: GitHub, spec: IssueUrl, unready: Iterable[str] = UNREADY) -> Graph:
+    """Return the Tickets of a Spec with what blocks them, all pages of it. Raises GitHubError.
+
+    Those with a label of `unready`, in any case, are for people.
+    """
     found, unseen = github.issues.tickets(spec.number)
     return Graph(
         tickets=tuple(_ticket(ticket, spec) for ticket in found),
         unseen=unseen,
+        unready=frozenset(label.lower() for label in unready),
     )
 
 

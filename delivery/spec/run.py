@@ -55,8 +55,8 @@ class SpecRun(Run):
         try:
             self._begin(plan, account, claim)
             work = WorkingOff(
-                graph=read_graph(self.github, self.url),
-                read=lambda: read_graph(self.github, self.url),
+                graph=read_graph(self.github, self.url, conventions.unready_labels),
+                read=lambda: read_graph(self.github, self.url, conventions.unready_labels),
                 runs=self.runs,
                 account=account,
                 parallel=self.parallel,
