@@ -81,7 +81,8 @@ def test_checks_are_asked_for_as_described(github: GitHub, pull: int, hub: Hub) 
     assert "it broke" in github.checks.log_tail(test.job, 1000)
     github.checks.repeat(test.run)
     assert {check.state for check in github.checks.of(head)} == {CheckState.PASSED}
-    assert methods(Checks) == {"of", "log_tail", "repeat"}, "every method is to be called here"
+    assert github.checks.unreadable(head, actions=True) == ()
+    assert methods(Checks) == {"of", "log_tail", "repeat", "unreadable"}, "every method is to be called here"
 
 
 def test_issues_are_asked_for_as_described(github: GitHub, hub: Hub) -> None:
@@ -114,10 +115,12 @@ def test_issues_are_asked_for_as_described(github: GitHub, hub: Hub) -> None:
     assert (issues.role("acme"), issues.role("stranger")) == (Role.ADMIN, Role.READ)
     made = issues.create(title="New", body="Text <!-- mark -->", labels=("base-fix",), marker="<!-- mark -->")
     assert issues.one(made).labels == {"base-fix"}
+    assert issues.titles("base-fix") == {made: "New"}
+    assert (issues.is_open(made), issues.is_open(blocker)) == (True, False)
     with pytest.raises(GitHubError):
         issues.one(99)
     assert methods(Issues) == {
-        "queue", "one", "tickets", "comments", "role", "create", "add_ticket", "add_blocker"
+        "queue", "one", "tickets", "comments", "role", "create", "add_ticket", "add_blocker", "titles", "is_open"
     }, "every method is to be called here"  # fmt: skip
 
 
