@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -75,6 +75,7 @@ def test_a_note_fits_whatever_is_long(text: str) -> None:
     assert note.encode()
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_note_is_whole_whatever_is_in_it(text: str) -> None:
     note = stuffed(text * 50)
