@@ -7,6 +7,7 @@ from string import Template
 
 from delivery.github import Issue
 from delivery.issue_text import IssueText, text_of
+from delivery.spec.graph import Standing
 from delivery.text import fenced
 
 
@@ -67,12 +68,12 @@ def review_prompt(
     *,
     base: str,
     branch: str,
-    tickets: Sequence[str],
+    standings: Sequence[Standing],
     vanished: bool = False,
     instructions: Instructions = Instructions(),
     told: IssueText | None = None,
 ) -> str:
-    """Return the prompt of a Spec review; `tickets` are lines that say what became of each Ticket."""
+    """Return the prompt of a Spec review; `standings` say what became of each Ticket."""
     template = (files("delivery") / "review.md").read_text(encoding="utf-8")
     already = (
         "\n- An earlier session has left changes in the files: see `git status` and `git diff`." if vanished else ""
@@ -85,7 +86,7 @@ def review_prompt(
         url=spec.url,
         branch=branch,
         base=base,
-        tickets=fenced("\n".join(tickets)),
+        tickets=fenced("\n".join(f"{standing.name}: {standing.words}" for standing in standings)),
         already=already,
         instructions=_section(added),
         title=title,

@@ -5,13 +5,16 @@ import sys
 from collections.abc import Mapping
 
 from delivery.branches import Continuation
-from delivery.issue_text import read_text
-from delivery.prompt import opening_prompt
+from delivery.conventions import Conventions
+from delivery.issue_text import IssueText, read_text
+from delivery.preflight import Plan
+from delivery.prompt import opening_prompt, review_prompt
+from delivery.spec.reading import read_graph
 from runner.access import known_secrets
 from runner.actions import WorkflowStep
 from runner.conclusion import Conclusion
 from runner.progress import Progress
-from runner.wiring import RunOptions, conventions, wire
+from runner.wiring import RunOptions, Wiring, conventions, wire
 from worktree import Interruption, Redactor
 
 
@@ -29,6 +32,9 @@ def _prompt(options: RunOptions, held: Mapping[str, str], progress: Progress, in
     try:
         plan = wiring.run.plan()
         rules = conventions(wiring.settings(plan))
+        told = read_text(wiring.run.github, plan.issue, rules.bots, wiring.run.report)
+        if plan.issue.sub_issues:
+            return _review_prompt(wiring, plan, rules, told)
         return opening_prompt(
             plan.issue,
             base=plan.base,
@@ -36,11 +42,25 @@ def _prompt(options: RunOptions, held: Mapping[str, str], progress: Progress, in
             continued=isinstance(plan.choice, Continuation),
             vanished=plan.checkpoint is not None,
             instructions=rules.instructions,
-            told=read_text(wiring.run.github, plan.issue, rules.bots, wiring.run.report),
+            told=told,
         )
     finally:
         wiring.run.github.close()
         wiring.launch.close()
+
+
+def _review_prompt(wiring: Wiring, plan: Plan, rules: Conventions, told: IssueText) -> str:
+    number = plan.issue.number
+    wiring.run.report(f"#{number} has sub-issues, whose agents are told of those; this is for who reviews the whole")
+    return review_prompt(
+        plan.issue,
+        base=plan.base,
+        branch=plan.branch,
+        standings=read_graph(wiring.run.github, wiring.url).standings({}),
+        vanished=plan.checkpoint is not None,
+        instructions=rules.instructions,
+        told=told,
+    )
 
 
 def _print(prompt: str) -> int:

@@ -101,14 +101,12 @@ class SpecRun(Run):
         return reviewed, replace(self, launch=launch)
 
     def _opening(self, plan: Plan, conventions: Conventions, account: Account, work: WorkingOff) -> Opening:
-        tickets = [f"{standing.name}: {standing.words}" for standing in work.standings]
-
         def prompt(vanished: bool) -> str:  # noqa: FBT001 - as `Opening` asks
             return review_prompt(
                 plan.issue,
                 base=plan.base,
                 branch=plan.branch,
-                tickets=tickets,
+                standings=work.standings,
                 vanished=vanished,
                 instructions=conventions.instructions,
                 told=plan.told,

@@ -156,7 +156,8 @@ class LabelSettings(Section):
     in_progress: Label = _key("in-progress", "The label of an issue that a Run works on.")
     unready: tuple[Label, ...] = _key(
         ("ready-for-human", "needs-info", "needs-triage", "wontfix"),
-        "The labels of issues that are for people, whatever other label they have: pickup takes none of them.",
+        "The labels of issues that are for people, whatever other label they have: pickup takes none of them, and no "
+        "run of a whole takes one among its sub-issues.",
     )
 
 

@@ -278,3 +278,11 @@ def test_a_ticket_that_is_stopped_before_it_began_has_made_nothing(stage: Stage)
     assert (result.status, result.document["preserved"], stage.refs()) == (1, "nothing-made", {"refs/heads/main"}), (
         result
     )
+
+
+def test_the_prompt_of_a_spec_is_that_of_its_review(stage: Stage) -> None:
+    spec(stage, [[], [2]])
+    stage.people.close(2, "writer")
+    shown = stage.command("prompt", stage.url(1), "--token-file", str(stage.token_file))
+    assert (shown.status, "#2: done\n#3: not started" in shown.stdout) == (0, True), shown
+    assert "whose agents are told of those" in shown.stderr
