@@ -19,7 +19,7 @@ from worktree.fence import Fence
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.reading import read_regular, read_words
-from worktree.record import RecordDirectory, RunRecord
+from worktree.record import RecordDirectory, RunRecord, read_records
 from worktree.remote import ABSENT, RefUpdate, Remote
 from worktree.screening import screen_files
 from worktree.snapshot import Snapshot
@@ -47,10 +47,10 @@ class Ledger:
     alone has. `snapshots` are those taken, by their refs; `joined` the commits that others of the refs hold together.
     `bundles` are the commits in each bundle of the store. `places` is what else a person is told: (what, where) in the
     order it came about. `filters` are the names of those switched off, `reconfigured` the clone's settings that
-    changed. `refs_seen` are the Launch repository's refs as they were when somebody looked last. `failed` says that the
-    run failed, or that nobody knows that it was delivered, `lacks_lfs` that origin lacks Git LFS objects of what was
-    pushed. `checkpoint` is the last one here, `checkpoint_sent` the last one that origin was seen to hold, and it may
-    hold any of `checkpoints_offered`.
+    changed. `refs_seen` are the Launch repository's refs as they were when somebody looked last, `of_others` the
+    branches that other runs had whenever somebody looked. `failed` says that the run failed, or that nobody knows that
+    it was delivered, `lacks_lfs` that origin lacks Git LFS objects of what was pushed. `checkpoint` is the last one
+    here, `checkpoint_sent` the last one that origin was seen to hold, and it may hold any of `checkpoints_offered`.
     """
 
     held: set[str] = field(default_factory=set)
@@ -63,6 +63,7 @@ class Ledger:
     filters: tuple[str, ...] = ()
     reconfigured: tuple[str, ...] = ()
     refs_seen: dict[str, str] = field(default_factory=dict)
+    of_others: set[str] = field(default_factory=set)
     failed: bool = False
     lacks_lfs: bool = False
     checkpoint: str | None = None
@@ -251,9 +252,15 @@ class Checkout:
 
     def refs_now(self) -> dict[str, str]:
         """Return the refs of the Launch repository as they are now."""
+        # A run has its record for longer than its branch, and may begin or end just now.
+        self._note_others()
         listed = self.shared.run("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
+        self._note_others()
         self.ledger.refs_seen = {ref: oid for oid, ref in (line.split(" ", 1) for line in listed)}
         return self.ledger.refs_seen
+
+    def _note_others(self) -> None:
+        self.ledger.of_others |= {f"refs/heads/{record.branch}" for record in read_records(self.remote.common)}
 
     def _beyond(self, commits: set[str], others: set[str]) -> set[str]:
         lines = [*sorted(commits), *(f"^{oid}" for oid in sorted(others))]

@@ -8,7 +8,6 @@ from worktree.durable import sync_directory
 from worktree.errors import PrivateWorkError
 from worktree.files import private_index
 from worktree.made import loose_ends, named_commits, tips
-from worktree.record import read_records
 from worktree.remote import ABSENT, RefUpdate
 from worktree.screening import explained, screen_commits, shown
 from worktree.snapshot import commit_tree, index_tree, take_snapshot
@@ -181,8 +180,7 @@ def made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
     """
     # A push has looked already, after the session's end.
     seen = checkout.ledger.refs_seen or checkout.refs_now()
-    others = {f"refs/heads/{record.branch}" for record in read_records(checkout.remote.common)}
-    known = others | {checkout.branch_ref} | (checkout.refs.keys() - {"refs/stash"})
+    known = checkout.ledger.of_others | {checkout.branch_ref} | (checkout.refs.keys() - {"refs/stash"})
     safe = checkout.ledger.held | checkout.stashes | {checkout.refs.get("refs/stash")}
     passed = ("refs/remotes/", "refs/nightkeep/", "refs/tags/")
     new = [

@@ -57,7 +57,7 @@ def asks(stage: Stage, method: str, path: str, body: object) -> str:
 def run(stage: Stage, script: str, *options: str, **environment: str) -> Result:
     """Run the Spec #1, which takes as long as several Runs."""
     stage.patience = max(stage.patience, 240)
-    return stage.run(1, script, *options, **{**QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "0.2s", **environment})
+    return stage.run(1, script, *options, **{**QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "1s", **environment})
 
 
 def order(stage: Stage) -> list[str]:

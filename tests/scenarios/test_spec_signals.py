@@ -34,7 +34,7 @@ def running(stage: Stage, script: str, *options: str) -> Iterator[Running]:
         process = subprocess.Popen(
             [*command, *options],
             cwd=stage.clone,
-            env={**os.environ, **stage.environment, **QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "0.2s"},
+            env={**os.environ, **stage.environment, **QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "1s"},
             stdout=subprocess.PIPE,
             stderr=progress,
             text=True,

@@ -55,6 +55,19 @@ def test_a_worktree_of_a_persons_beside_ours_stays_as_it_is(world: World) -> Non
     assert git(theirs, "rev-parse", "HEAD") == made
 
 
+def test_what_another_run_makes_meanwhile_is_not_this_ones_whenever_it_ends(world: World) -> None:
+    """Its branch is there at a look of this run's, and its record gone at the end."""
+    with create(world) as wt:
+        with create(world, branch="issue-8") as other:
+            (other.path / "b.txt").write_text("theirs\n")
+            other.settle("theirs")
+            (wt.path / "a.txt").write_text("ours\n")
+            wt.preserve_failed_run("main", "x")
+            other.push()
+        assert not other.ending.kept
+    assert (wt.ending.preserved, [what for what, _ in wt.ending.places]) == (Preserved.ORIGIN, ["failure marker"])
+
+
 def test_a_person_in_the_middle_of_a_merge_is_not_disturbed(world: World) -> None:
     git(world.launch, "checkout", "-q", "-b", "side")
     (world.launch / "a.txt").write_text("theirs\n")
