@@ -159,11 +159,8 @@ class Claim:
     @contextmanager
     def guarding(self) -> Iterator[None]:
         """See before each write to GitHub while the block runs that the claim is still the Run's."""
-        self._parts.github.guard_writes(self.fence.confirm if self.fence else None)
-        try:
+        with self._parts.github.guarded(self.fence.confirm if self.fence else None):
             yield
-        finally:
-            self._parts.github.guard_writes(None)
 
     def withdraw(self) -> None:
         """Undo it, for a Run that begins nothing after all."""

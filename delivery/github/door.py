@@ -79,18 +79,23 @@ class GitHub:
         """The time as GitHub's answers have it."""
         return self._transport.server_time
 
-    def guard_writes(self, guard: Callable[[], object] | None) -> None:
-        """Have `guard` called before each request that changes something, to forbid it by raising; None: no more."""
-        self._transport.guard = guard or _allow
+    @contextmanager
+    def guarded(self, guard: Callable[[], object] | None) -> Iterator[None]:
+        """Have `guard`, and no other, called before each request that changes something, to forbid it by raising.
+
+        None lets all pass. After the block it is as it was before.
+        """
+        before, self._transport.guard = self._transport.guard, guard or _allow
+        try:
+            yield
+        finally:
+            self._transport.guard = before
 
     @contextmanager
     def unguarded(self) -> Iterator[None]:
         """Let requests that change something pass while the block runs."""
-        guard, self._transport.guard = self._transport.guard, _allow
-        try:
+        with self.guarded(None):
             yield
-        finally:
-            self._transport.guard = guard
 
     def close(self) -> None:
         """Close the connections."""

@@ -11,6 +11,7 @@ from delivery.parts import Parts
 from delivery.pull_request import Description, PullRequests, describe
 from delivery.spec.checklist import checklist, with_checklist
 from delivery.spec.reading import read_graph
+from worktree import WorktreeError
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Account:
                 self._rewrite(self.number)
             elif has_landed:
                 self._open()
-        except GitHubError as error:
+        except (GitHubError, WorktreeError) as error:  # when the claim is lost it is not ours to write
             self.report(f"the checklist of Tickets could not be written: {error}")
 
     def check(self) -> PullRequest | None:

@@ -27,14 +27,14 @@ def half(stage: Stage) -> str:
 
 
 @contextmanager
-def running(stage: Stage, script: str, *options: str) -> Iterator[Running]:
+def running(stage: Stage, script: str, **environment: str) -> Iterator[Running]:
     """Start the Spec run on #1; afterwards no process of it may be left."""
     command = [*NIGHTKEEP, "run", stage.url(1), "--agent", script, "--json", "--token-file", str(stage.token_file)]
     with (stage.root / "progress").open("w") as progress:
         process = subprocess.Popen(
-            [*command, *options],
+            command,
             cwd=stage.clone,
-            env={**os.environ, **stage.environment, **QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "1s"},
+            env={**os.environ, **stage.environment, **QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "1s", **environment},
             stdout=subprocess.PIPE,
             stderr=progress,
             text=True,
@@ -142,3 +142,35 @@ def test_a_signal_while_the_whole_is_reviewed_keeps_the_reviews_work(stage: Stag
     assert stage.subject("issue-1") == "nightkeep: failed run (interrupted by SIGTERM)"
     assert pull_of(stage, "issue-1")["draft"]
     assert rows(stage)[0].startswith("- [x] #2: landed with")
+
+
+def claims(stage: Stage) -> str:
+    """Return a shell command that prints the claims on origin."""
+    return f"git -C {shlex.quote(str(stage.world.origin))} for-each-ref '--format=%(refname)' refs/nightkeep/claims"
+
+
+def test_the_spec_and_each_ticket_have_claims_of_their_own(stage: Stage) -> None:
+    spec(stage, [[], [2]])
+    looks = f"{claims(stage)} > {stage.root}/claims-$number; echo $number > part-$number.txt"
+    with running(stage, agent(stage, t2=f"{looks}; {half(stage)}", t3=looks)) as under_way:
+        wait_for(lambda: are_there(stage, 2), _PATIENCE)
+        second = stage.run_in(stage.clone, 1, agent(stage))
+        assert (second.status, "#1" in second.stderr, second.stdout) == (2, True, ""), second
+        under_way.send(TERM)
+        under_way.end()
+    assert (stage.root / "claims-2").read_text().split() == ["refs/nightkeep/claims/1", "refs/nightkeep/claims/2"]
+    assert not [ref for ref in stage.refs() if "claims" in ref]
+
+
+def test_a_spec_run_that_loses_its_claim_stops_its_tickets_and_leaves_the_pull_request_alone(stage: Stage) -> None:
+    spec(stage, [[], [2], [3]])
+    origin = shlex.quote(str(stage.world.origin))
+    lost = f"git -C {origin} update-ref refs/nightkeep/claims/1 $(git -C {origin} rev-parse main)"
+    script = agent(stage, t3=f"{half(stage).replace('sleep 1000', lost + '; sleep 1000')}")
+    with running(stage, script, NIGHTKEEP_LIMITS_HEARTBEAT="1s") as under_way:
+        document = under_way.end()
+    assert (document["code"], document["stage"]) == ("lease-lost", "tickets"), under_way.stderr
+    assert {"half-3.txt", "rest-3.txt"} <= stage.files("issue-3")
+    assert "starting on #4" not in under_way.stderr
+    assert rows(stage)[1] == "- [ ] #3: running"
+    assert stage.worktrees() == []
