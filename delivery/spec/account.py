@@ -19,7 +19,7 @@ class Account:
     """Keeps the checklist on one pull request, known by its number.
 
     Before each write it is looked at: what somebody has closed, or pointed elsewhere, is written to no more, and no
-    other is opened in its place. Trouble with it stops no Ticket.
+    other is opened in its place. Trouble with it stops no Ticket. `pull` is the pull request as it was taken up.
     """
 
     github: GitHub
@@ -28,6 +28,7 @@ class Account:
     branch: str
     report: Callable[[str], None]
     number: int | None = None
+    pull: PullRequest | None = field(default=None, init=False)
     block: str = field(default="", init=False)
     pull_requests: PullRequests = field(init=False)
     _shown: str = field(default="", init=False)
@@ -56,7 +57,7 @@ class Account:
                 self.report(f"{found.url} could not be turned into a draft: {error}")
 
     def _take_up(self, pull: PullRequest) -> None:
-        self.number = pull.number
+        self.number, self.pull = pull.number, pull
         self.pull_requests.take_up(pull)
 
     def show(self, block: str, *, has_landed: bool) -> None:

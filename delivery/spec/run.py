@@ -72,6 +72,9 @@ class SpecRun(Run):
             return self._failed(plan, conventions, account, work, error, claim)
         opening = self._opening(reviewed, conventions, account, work)
         outcome = run.deliver(reviewed, conventions, sessions, opening, account.pull_requests, claim)
+        if outcome.preserved is Preserved.NOTHING_MADE:
+            # The review could not begin; what Tickets have merged is there all the same.
+            outcome = replace(outcome, preserved=Preserved.ORIGIN, pull_request=outcome.pull_request or account.pull)
         return replace(outcome, places=(*outcome.places, *work.kept_here))
 
     def _begin(self, plan: Plan, account: Account, claim: Claim) -> None:

@@ -162,6 +162,19 @@ def test_a_review_that_fails_keeps_its_work_and_the_checklist(stage: Stage) -> N
     assert rows(stage) == ["- [x] #2: done"]
 
 
+def test_a_review_that_cannot_begin_loses_nothing_that_was_merged_and_keeps_the_claims_label(stage: Stage) -> None:
+    spec(stage, [[]])
+    script = agent(stage, t2="git branch issue-1; echo 2 > part-2.txt")
+    stage.patience = 240
+    arguments = ("run", stage.url(1), "--agent", script, "--json", "--token-file", str(stage.token_file))
+    result = stage.command(*arguments, NIGHTKEEP_CHECKS_GRACE="1s")
+    document, pull = result.document, pull_of(stage, "issue-1")
+    assert (result.status, document["preserved"], document["stage"]) == (1, "origin", "worktree"), result
+    assert "the local branch issue-1" in document["cause"]
+    assert (document["pull_request"], pull["draft"]) == (pull["html_url"], True)
+    assert (stage.labels(1), "part-2.txt" in stage.files("issue-1")) == ({"bug", "in-progress"}, True)
+
+
 def test_a_pull_request_that_was_ready_is_a_draft_while_tickets_are_worked_on(stage: Stage) -> None:
     spec(stage, [[]])
     first = run(stage, agent(stage))
