@@ -56,7 +56,7 @@ def _review_prompt(wiring: Wiring, plan: Plan, rules: Conventions, told: IssueTe
         plan.issue,
         base=plan.base,
         branch=plan.branch,
-        standings=read_graph(wiring.run.github, wiring.url).standings({}),
+        standings=read_graph(wiring.run.github, wiring.url, rules.unready_labels).standings({}),
         vanished=plan.checkpoint is not None,
         instructions=rules.instructions,
         told=told,

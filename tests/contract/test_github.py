@@ -49,7 +49,7 @@ def test_every_method_is_as_described(github: GitHub, pull: int, hub: Hub, excha
         "close_issue": lambda: github.close_issue(issue),
         "comment": lambda: github.comment(pull, MARKER, f"{MARKER} one"),
         "edit_comment": lambda: github.edit_comment(pull, MARKER, f"{MARKER} two"),
-        "guard_writes": lambda: github.guard_writes(None),
+        "guarded": lambda: github.guarded(None),
         "unguarded": github.unguarded,
         "close": github.close,
     }
