@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from secrets import token_hex
 
-from delivery.branches import Continuation, branch_name
+from delivery.branches import Continuation, branch_name, issue_of
 from delivery.claims import (
     ClaimRecord,
     Held,
@@ -243,6 +244,29 @@ class Claim:
             start=plan.fetched.get(plan.branch) if isinstance(plan.choice, Continuation) else None,
             is_fenced=self.fence is not None,
         )
+
+
+def fence_of(parts: Parts, run_id: str, branch: str) -> Fence | None:
+    """Return the claim of a run of which nothing is known but its name and its Issue branch.
+
+    None where nobody has the issue: it made none, or that is gone. One that another run has is lost. Raises GitError.
+    """
+    number = issue_of(branch)
+    if number is None:
+        return None
+    ref = claim_ref(number)
+    seen = read_claims(parts.launch, parts.origin, parts.launch.remote(parts.origin).read(ref)).get(ref)
+    if seen is None:
+        return None
+    ours = seen.record is not None and seen.record.run == run_id
+    nonce = seen.record.nonce if seen.record and ours else token_hex(_NONCE)
+    parts = replace(parts, url=replace(parts.url, number=number))
+    fence = _fence(parts, branch, run_id, nonce, Pace(), is_atomic=True)
+    if ours:
+        fence.adopt(seen.commit)
+    else:
+        fence.lost = f"the claim is lost: {ref} on origin is of another run by now"
+    return fence
 
 
 def _fence(parts: Parts, branch: str, run_id: str, nonce: str, pace: Pace, *, is_atomic: bool) -> Fence:

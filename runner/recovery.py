@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from delivery.claim import fence_of
 from delivery.errors import DeliveryError
 from delivery.issue_url import IssueUrl
 from delivery.outcome import Outcome
@@ -168,10 +169,14 @@ class Recovery:
         about = Recovered(run_id=orphan.run_id, branch=orphan.branch)
         self.report(f"preserving the work of run {orphan.run_id} on {orphan.branch}, whose runner was killed")
         try:
-            worktree = Worktree.reclaim(self._fresh().launch, orphan.run_id, origin=self.run.origin)
+            fresh = self._fresh()
+            fence = fence_of(fresh, orphan.run_id, orphan.branch)
+            worktree = Worktree.reclaim(fresh.launch, orphan.run_id, origin=self.run.origin, fence=fence)
             # What cannot be preserved is retained, and the ending says why.
             with worktree, suppress(PreservationError):
                 worktree.preserve_failed_run(orphan.base, "Nightkeep was killed")
+            if fence is not None:
+                fence.end()
         except Interrupted:
             raise
         except Exception as error:

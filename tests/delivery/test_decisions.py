@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -427,3 +428,22 @@ def test_the_latest_checkpoint_is_gone_on_from_once_it_is_old(found: list[Checkp
             assert chosen.removeprefix("…") in choice.why
         case None:
             assert chosen is None
+
+
+@pytest.mark.parametrize(
+    ("found", "dead", "chosen"),
+    [
+        ([replace(left_by("one", 1), is_fenced=True)], None, "one"),
+        ([replace(left_by("one", 1), is_fenced=True), left_by("two", 20)], None, "one"),
+        ([left_by("one", 1), left_by("two", 20)], "two", "two"),
+        ([left_by("one", 1, "issue-70")], "one", "one"),
+        ([replace(left_by("one", 30), is_fenced=True)], "another", "one"),
+    ],
+    ids=["its claim is gone", "the latest", "of the claim taken over", "on another branch", "the dead run left none"],
+)
+def test_the_claim_says_whose_checkpoint_is_gone_on_from(
+    found: list[Checkpoint], dead: str | None, chosen: str
+) -> None:
+    choice = choose_checkpoint(found, "issue-7", MOMENT, dead)
+    assert isinstance(choice, Checkpoint)
+    assert choice.run_id == chosen

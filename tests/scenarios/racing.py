@@ -107,7 +107,7 @@ class Race:
         return [issue for issue in self.issues if f"issue-{issue}" not in done]
 
     def _agent(self, name: str, chance: random.Random) -> str:
-        script = _AGENT.format(name=name, nap=f"{chance.uniform(0, 1.5):.2f}") + chance.choice(_ENDS)
+        script = _AGENT.format(name=name, nap=f"{chance.uniform(0.5, 2.5):.2f}") + chance.choice(_ENDS)
         with self._writing:  # agents are numbered
             return self.stage.agent(script)
 
@@ -120,7 +120,9 @@ class Race:
         fate = chance.choice(("left alone", "left alone", "frozen", "frozen", "killed", "gone"))
         if fate != "left alone":
             self._until_at_work(process, chance.choice((True, True, False)))
-            time.sleep(chance.uniform(0, 2))
+            time.sleep(chance.uniform(0, 1))
+        if process.poll() is not None:
+            fate = "left alone"
         if fate == "frozen":
             self.tally["frozen"] += 1
             process.send_signal(signal.SIGSTOP)

@@ -182,6 +182,29 @@ def test_recovery_goes_on_with_the_claim_or_keeps_off(stage: Stage, *, taken: bo
     assert "in-progress" in stage.labels(1)
 
 
+@pytest.mark.parametrize("taken", [False, True], ids=["still its own", "taken over"])
+def test_run_without_a_journal_is_preserved_by_its_claim(stage: Stage, *, taken: bool) -> None:
+    with running(stage, "echo mine > mine.txt; touch {there}; sleep 1000") as run:
+        wait_for(run.there.exists)
+        run.process.kill()
+        run.end()
+        for journal in stage.state.rglob("*.jsonl"):
+            journal.unlink()
+        if taken:
+            said = json.dumps(claim(stage.world, 1) | {"nonce": "f" * 32, "run": "another"})
+            theirs = put_claim(stage.world, 1, said, stage.world.on_origin(claim_ref(1)))
+        result = stage.command("recover", "--token-file", str(stage.token_file))
+    assert result.status == 0, str(result)
+    rescued = [ref for ref in stage.refs() if ref.startswith("refs/nightkeep/rescue/")]
+    if not taken:
+        assert (claims(stage.world), rescued) == ([], [])
+        assert "mine.txt" in stage.files("issue-1")
+        return
+    assert stage.world.on_origin(claim_ref(1)) == theirs
+    assert "refs/heads/issue-1" not in stage.refs()
+    assert any("mine.txt" in stage.files(ref) for ref in rescued)
+
+
 @pytest.mark.parametrize("message", ["somebody's words", ""])
 def test_claim_that_cannot_be_read_is_never_taken_over(stage: Stage, message: str) -> None:
     number = stage.issue()
