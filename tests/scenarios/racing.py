@@ -128,7 +128,8 @@ class Race:
             process.send_signal(signal.SIGSTOP)
             time.sleep(LEASE + _AFTER_LEASE)
             other = self._begin(chance.choice([one for one in self.clones if one != clone]), issue, f"{name}b", chance)
-            time.sleep(chance.uniform(1, 8))
+            self._until_at_work(other, chance.choice((True, True, False)))
+            time.sleep(chance.uniform(0, 1))
             process.send_signal(signal.SIGCONT)
             self._note(other)
         elif fate != "left alone":

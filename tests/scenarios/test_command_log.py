@@ -108,15 +108,16 @@ def steps(stage: Stage) -> list[str]:
 def test_the_journal_has_each_step_of_a_delivery(stage: Stage) -> None:
     stage.run(stage.issue(), stage.agent(DELIVERS))
     asked = ["session", "settle", "push", "ready", "watch", "clean-up"]
-    assert steps(stage) == ["claim", "worktree", "begun", *asked, "note", "end"]
+    assert steps(stage) == ["claim", "worktree", "begun", *asked, "note", "unclaim", "end"]
     assert "journal" in stage.command("logs").stdout
 
 
 def test_the_journal_has_each_step_of_a_failed_run(stage: Stage) -> None:
     stage.run(stage.issue(), stage.agent(GIVES_UP))
-    assert steps(stage) == ["claim", "worktree", "begun", "session", "preserve", "draft", "clean-up", "note", "end"]
+    failed = ["session", "preserve", "draft", "clean-up", "note"]
+    assert steps(stage) == ["claim", "worktree", "begun", *failed, "unclaim", "end"]
 
 
 def test_a_run_that_made_nothing_enters_the_release(stage: Stage) -> None:
     stage.run(stage.issue(), stage.agent("exit 3"))
-    assert steps(stage)[-2:] == ["release", "end"]
+    assert steps(stage)[-3:] == ["release", "unclaim", "end"]
