@@ -10,6 +10,7 @@ from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError, Ta
 from delivery.github import GitHub, Issue, PullRequest, Repository
 from delivery.issue_text import IssueText, text_of
 from delivery.issue_url import IssueUrl
+from delivery.tries import TRIES
 from delivery.vanished import AtWork, choose_checkpoint
 from worktree import CHECKPOINTS, Checkpoint, Launch, Origin, name_in_the_way, read_checkpoints
 
@@ -21,8 +22,9 @@ class Plan:
     `base_commit` is where origin has the Base branch; `fetched` are the commits of the branches that the worktree
     needs, which are here. `spec` is the issue that this one is a Ticket of, when that is worked on. `is_private` says
     whether the repository is, None when nobody looked. `dead` is the claim of a run that has vanished with its machine,
-    and `checkpoint` what such a run has left. `branches` are those of the issue that origin had, with their commits.
-    `text` is what the agent is told of the issue, once it was read.
+    and `checkpoint` what such a run has left. `branches` are those of the issue that origin had, with their commits;
+    `tries` the refs of earlier Runs that made nothing, see `tries.py`. `text` is what the agent is told of the issue,
+    once it was read.
     """
 
     issue: Issue
@@ -32,6 +34,7 @@ class Plan:
     fetched: Mapping[str, str] = field(default_factory=dict)
     is_private: bool | None = None
     branches: Mapping[str, str] = field(default_factory=dict)
+    tries: Mapping[str, str] = field(default_factory=dict)
     dead: Expired | None = None
     checkpoint: Checkpoint | None = None
     spec: Issue | None = None
@@ -63,7 +66,7 @@ def preflight(
     remote = launch.remote(origin)
     first = branch_name(url.number, 1)
     asked = [f"refs/heads/{name}" for name in (given, first, f"{first}-branch-*", f"{first}/*") if name]
-    there = remote.read(*asked, f"{CHECKPOINTS}*", claim_ref(url.number))
+    there = remote.read(*asked, f"{CHECKPOINTS}*", claim_ref(url.number), f"{TRIES}{url.number}/*")
     checkpoints = {ref: oid for ref, oid in there.items() if ref.startswith(CHECKPOINTS)}
     branches = (ref for ref in there if ref.startswith("refs/heads/"))
     heads = {ref.removeprefix("refs/heads/"): there[ref] for ref in branches}
@@ -100,6 +103,7 @@ def preflight(
         fetched=fetched,
         is_private=repository.is_private,
         branches=branches_of(url.number, there),
+        tries={ref: oid for ref, oid in there.items() if ref.startswith(TRIES)},
         dead=dead,
         checkpoint=left,
     )

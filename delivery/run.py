@@ -72,6 +72,7 @@ class Run(Parts):
                     base=plan.base,
                     commit=plan.base_commit,
                     continued=isinstance(plan.choice, Continuation),
+                    before=plan.tries,
                 )
         claim.end()
         self.journal.enter("end", result=outcome.result)

@@ -7,7 +7,7 @@ to the repository: a comment could be anybody's. They go once a Run on the issue
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -46,18 +46,28 @@ def read_tries(refs: Iterable[str]) -> dict[int, tuple[datetime, ...]]:
     return {issue: tuple(sorted(moments)) for issue, moments in found.items()}
 
 
-def keep_count(parts: Parts, issue: int, outcome: Outcome, *, base: str, commit: str | None, continued: bool) -> None:
+def keep_count(
+    parts: Parts,
+    issue: int,
+    outcome: Outcome,
+    *,
+    base: str,
+    commit: str | None,
+    continued: bool,
+    before: Mapping[str, str] | None = None,
+) -> None:
     """Put down a Run that made nothing, or forget those before one that made something; trouble is only reported.
 
-    `base` is where it started from, at `commit`, None where that has to be fetched. One that a signal ended does not
-    count: somebody stopped it. A Continuation has made something, if only before.
+    `base` is where it started from, at `commit`, None where that has to be fetched; `before` are the refs of those
+    before with their ids, None where nobody has looked. One that a signal ended does not count: somebody stopped it. A
+    Continuation has made something, if only before.
     """
     if outcome.interruption is not None:
         return
     tries = Tries(parts.launch.remote(parts.origin).completing())
     try:
         if outcome.preserved is not Preserved.NOTHING_MADE or outcome.result is Result.DELIVERED or continued:
-            tries.forget(issue)
+            tries.drop(tries.remote.read(f"{TRIES}{issue}/*") if before is None else before)
         else:
             there = commit or tries.remote.fetch(base)[base]
             tries.record(issue, datetime.now(UTC), there)
@@ -79,6 +89,9 @@ class Tries:
     def forget(self, *issues: int) -> None:
         """Forget the Runs that made nothing on those issues."""
         patterns = [f"{TRIES}{issue}/*" for issue in issues]
-        there = self.remote.read(*patterns) if patterns else {}
-        if there:
-            self.remote.push(*(RefUpdate(ref, ABSENT, oid) for ref, oid in there.items()))
+        self.drop(self.remote.read(*patterns) if patterns else {})
+
+    def drop(self, refs: Mapping[str, str]) -> None:
+        """Delete those refs, which have those ids."""
+        if refs:
+            self.remote.push(*(RefUpdate(ref, ABSENT, oid) for ref, oid in refs.items()))
