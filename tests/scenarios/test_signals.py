@@ -195,10 +195,15 @@ def test_agent_that_kills_its_supervisor(stage: Stage) -> None:
 
 
 def slow_origin(stage: Stage, *, only: str = "") -> tuple[Path, Path]:
-    """Make origin wait in each push until told to go on; return what says that it waits, and what lets it go on."""
+    """Make origin wait in each push, but of a claim alone, until told to go on.
+
+    Return what says that it waits, and what lets it go on.
+    """
     there, go = stage.root / "at-origin", stage.root / "go"
     patience = f"n=0; while [ ! -e {shlex.quote(str(go))} ] && [ $n -lt 3000 ]; do n=$((n+1)); sleep 0.01; done"
-    stage.world.hook("pre-receive", f"{only}\ntouch {shlex.quote(str(there))}; {patience}")
+    stage.world.hook(
+        "pre-receive", f"grep -qv refs/nightkeep/claims/ || exit 0\n{only}\ntouch {shlex.quote(str(there))}; {patience}"
+    )
     return there, go
 
 

@@ -1,10 +1,13 @@
 """What a maintainer is told of a Failed run, on the pull request or on the issue, beyond that it failed."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from runner.hub import drills
 from tests.scenarios.stage import Result, Stage
 from tests.scenarios.test_drills import GIVES_UP
+from tests.scenarios.test_signals import wait_for
 from tests.worktree.test_refused_content import SECRETS, WORKFLOWS, asked
 from tests.worktree.test_screening import GITHUB
 from tests.world import git
@@ -65,8 +68,14 @@ def test_a_secret_that_origin_found_is_told_by_its_place_and_shown_nowhere(stage
 
 
 def test_an_origin_that_cannot_be_reached_is_another_cause_than_a_refusal(stage: Stage) -> None:
-    with stage.hub.drill("POST", "*/git-receive-pack", drills.server_error(503), times=None) as pushes:
-        result = stage.run(stage.issue(), stage.agent("echo on > lamp.txt"), "--json", NIGHTKEEP_LIMITS_PUSH="5s")
+    there, go = stage.root / "there", stage.root / "go"
+    agent = stage.agent(f"echo on > lamp.txt; touch {there}; until [ -e {go} ]; do sleep 0.01; done")
+    with ThreadPoolExecutor() as threads:
+        run = threads.submit(stage.run, stage.issue(), agent, "--json", NIGHTKEEP_LIMITS_PUSH="5s")
+        wait_for(there.exists)
+        with stage.hub.drill("POST", "*/git-receive-pack", drills.server_error(503), times=None) as pushes:
+            go.touch()
+            result = run.result()
     assert (result.status, result.document["stage"]) == (3, "push"), result
     assert "origin could not be reached, or failed" in result.document["cause"]
     assert "refuses" not in result.document["cause"]

@@ -9,8 +9,12 @@ from tests.worktree.test_screening import GITHUB
 from tests.world import World, commit, git
 from worktree import Limits, PreservationError, Preserved, Worktree
 
-# Each is the body of a pre-receive hook, which notes that it was asked, and looks at every new object or commit.
-_ASKED = "echo asked >> asked\nwhile read -r old new ref; do\n"
+# Each is the body of a pre-receive hook, which notes that it was asked for more than a claim, and looks at every new
+# object or commit.
+_ASKED = """updates=$(grep -v refs/nightkeep/claims/) || exit 0
+echo asked >> asked
+echo "$updates" | while read -r old new ref; do
+"""
 TOO_LARGE = f"""{_ASKED}
     git rev-list --objects "$new" --not --all |
         git cat-file --batch-check='%(objecttype) %(objectsize) %(rest)' |
