@@ -200,7 +200,7 @@ class BaseFixes:
     def _end(self, fence: Fence) -> None:
         try:
             fence.end()
-        except WorktreeError as error:
+        except (WorktreeError, OSError) as error:
             self.report(f"{fence.ref} could not be deleted on origin, and others take it over once it is old: {error}")
 
     def _over(self, ailment: Ailment, failure: str | None, issue: int | None = None) -> BaseFixed:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from delivery.claims import LONGEST_LEASE
 from delivery.github import Check, Issue
 from delivery.text import one_line, visible
 
@@ -87,8 +88,8 @@ class Record(BaseModel):
     run: str = Field(max_length=100)
     host: str = Field(max_length=300)
     issue: int | None
-    moment: datetime
-    lease: float = Field(gt=0)
+    moment: AwareDatetime
+    lease: float = Field(gt=0, le=LONGEST_LEASE)
 
     @classmethod
     def read(cls, text: str) -> "Record | None":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from worktree import Launch, Origin, read_messages
 
@@ -34,8 +34,8 @@ class ClaimRecord(BaseModel):
     host: str = Field(max_length=300)
     issue: str = Field(max_length=1000)
     branch: str = Field(max_length=300)
-    since: datetime
-    moment: datetime
+    since: AwareDatetime
+    moment: AwareDatetime
     clock: Literal["server", "machine"]
     lease: float = Field(gt=0, le=LONGEST_LEASE)
 
@@ -148,10 +148,9 @@ def read_claims(launch: Launch, origin: Origin | None, there: Mapping[str, str])
 
 def _read(message: str) -> ClaimRecord | None:
     try:
-        record = ClaimRecord.model_validate_json(message)
+        return ClaimRecord.model_validate_json(message)
     except ValidationError:
         return None
-    return record if record.moment.tzinfo and record.since.tzinfo else None
 
 
 def _at(moment: datetime) -> str:

@@ -115,26 +115,11 @@ class Run(Parts):
         claim: Claim,
     ) -> Outcome:
         """Carry out a Delivery in a worktree of its own."""
-        acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create
         self.journal.enter("worktree", directory=str(self.launch.directory))
         try:
-            worktree = acquire(
-                self.launch,
-                branch=plan.branch,
-                base=plan.base,
-                interruption=self.interruption,
-                origin=self.origin,
-                fence=claim.fence,
-                fetched=plan.fetched,
-                run_id=claim.run_id,
-            )
-        except BranchTakenError as error:
-            if claim.fence is None:
-                # Whoever has the branch has the issue as well, so the labels are left to them.
-                self.journal.discard()
-            else:
-                claim.withdraw()
-            raise PreflightError(f"{error}; wait for its end") from error
+            worktree = self._acquire(plan, claim)
+        except PreflightError:
+            raise
         except Exception as error:
             return self._without_worktree(plan, error)
         start = plan.branch if isinstance(plan.choice, Continuation) else plan.base
@@ -170,6 +155,27 @@ class Run(Parts):
             self.report(f"git filters that appeared during the run were switched off: {names}")
         self.report(str(worktree.ending))
         return outcome_of(self, worktree, plan.base, ended, _log_of(stages))
+
+    def _acquire(self, plan: Plan, claim: Claim) -> Worktree:
+        acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create
+        try:
+            return acquire(
+                self.launch,
+                branch=plan.branch,
+                base=plan.base,
+                interruption=self.interruption,
+                origin=self.origin,
+                fence=claim.fence,
+                fetched=plan.fetched,
+                run_id=claim.run_id,
+            )
+        except BranchTakenError as error:
+            if claim.fence is None:
+                # Whoever has the branch has the issue as well, so the labels are left to them.
+                self.journal.discard()
+            else:
+                claim.withdraw()
+            raise PreflightError(f"{error}; wait for its end") from error
 
     def _offer(self, outcome: Outcome) -> None:
         """Say what may help, where the command itself does not say it already."""

@@ -1,5 +1,6 @@
 """What is done about a Base fix, as a table, and which issue is one."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -110,3 +111,11 @@ def test_a_record_is_read_back() -> None:
 def test_the_label_tells_an_issue_that_mends_the_base_branch(labels: set[str], *, is_one: bool) -> None:
     issue = Issue(number=1, title="t", body="", is_open=True, labels=frozenset(labels), is_pull_request=False, url="u")
     assert is_base_fix(issue) is is_one
+
+
+@pytest.mark.parametrize(("moment", "lease"), [("2026-01-02T03:04:05", 900), ("2026-01-02T03:04:05Z", 1e300)])
+def test_a_record_by_which_nothing_can_be_judged_is_none(moment: str, lease: float) -> None:
+    """Without a time zone, or with a lease that no calendar holds: anybody who may push could have made it."""
+    record = {"version": 1, "nonce": "n" * 32, "run": "r", "host": "h", "issue": 7, "moment": moment, "lease": lease}
+    assert Record.read(json.dumps(record)) is None
+    assert Record.read(json.dumps(record | {"moment": "2026-01-02T03:04:05Z", "lease": 900})) is not None
