@@ -107,7 +107,8 @@ class Delivery:
         left = stages.worktree.settle(_subject(session, description), self.conventions.commit)
         if left:
             stages.report(f"left out of the pull request: {', '.join(left)}")
-        if stages.worktree.commits_beyond_base() == 0:
+        head = stages.worktree.head_beyond_base()
+        if head is None:
             raise RunFailureError(_nothing_made(session), Code.NOTHING_MADE)
         loop = RepairLoop(
             stages=stages,
@@ -118,7 +119,7 @@ class Delivery:
             redact=self.redact,
             base_fixes=self.base_fixes,
         )
-        goal = loop.run()
+        goal = loop.run(head)
         if not goal.merged:
             stages.stop_if_interrupted()
             self._tell_changes(goal)

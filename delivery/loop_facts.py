@@ -141,9 +141,9 @@ class Facts:
             case Kind.CHECKS:
                 return replace(facts, checks_repaired=before)
 
-    def verified_as(self, failure: str | None) -> "Facts":
-        """Return the facts after the verify command, which failed for that cause or passed."""
-        return replace(self, verified=self.head, verify_failure=failure)
+    def verified_as(self, head: str, failure: str | None) -> "Facts":
+        """Return the facts after the verify command, which left HEAD at `head`, and failed for that cause or passed."""
+        return replace(self._at(head), verified=head, verify_failure=failure)
 
     def pushed_as(self, *, taken: bool) -> "Facts":
         """Return the facts after a push, which origin took, or not because of commits that are not here."""

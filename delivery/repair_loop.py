@@ -72,8 +72,11 @@ class RepairLoop:
     _failed_step: Path | None = field(default=None, init=False)
     _self_merge: SelfMerge = field(init=False)
 
-    def run(self) -> Goal:
-        """Go to the goal. Raises PolicyRefusal, RunFailureError, and what git and GitHub raise."""
+    def run(self, head: str) -> Goal:
+        """Go to the goal from the commit at HEAD, which is `head`.
+
+        Raises PolicyRefusal, RunFailureError, and what git and GitHub raise.
+        """
         plan, conventions = self.stages.plan, self.conventions
         self._self_merge = SelfMerge(stages=self.stages, github=self.github, conventions=conventions)
         rules = Rules(
@@ -86,7 +89,7 @@ class RepairLoop:
             verifies=conventions.verify is not None,
             fixes_base=conventions.fixes_base and self.base_fixes is not None,
         )
-        facts = Facts(rules=rules, head=self.stages.worktree.head(), base_commit=plan.base_commit)
+        facts = Facts(rules=rules, head=head, base_commit=plan.base_commit)
         while True:
             facts = replace(facts, interrupted=self.stages.interruption.recorded is not None)
             self.stages.worktree.keep_fence()
@@ -118,7 +121,7 @@ class RepairLoop:
             case Repair():
                 return self._repair(step, facts)
             case Verify():
-                return facts.verified_as(self._verify())
+                return self._verify(facts)
             case WatchStep():
                 return self._watch(step, facts)
             case BaseFix():
@@ -144,7 +147,7 @@ class RepairLoop:
     def _look(self, facts: Facts) -> Sample:
         # What had failed before a look is no stage of its own: a look goes with the push.
         self.stages.stage = Stage.PUSH
-        seen = self.stages.worktree.look_upstream(facts.rules.base, foreign=facts.rules.merges)
+        seen = self.stages.worktree.look_upstream(facts.head, facts.rules.base, foreign=facts.rules.merges)
         return Sample(base=seen.base, foreign=seen.foreign)
 
     def _merge_upstream(self, step: MergeUpstream, facts: Facts) -> Facts:
@@ -215,9 +218,9 @@ class RepairLoop:
     def _log_of(self, check: Check) -> str:
         return self.redact(self.github.checks.log_tail(check.job, _LOG_READ)) if check.job is not None else ""
 
-    def _verify(self) -> str | None:
-        """Run the verify command; return how it failed, None when it passed."""
-        before = self.stages.session
+    def _verify(self, facts: Facts) -> Facts:
+        """Run the verify command, which may itself commit what it mends."""
+        before, cause = self.stages.session, None
         try:
             self.stages.run_step(Stage.VERIFY, self.conventions.verify or ())
         except RunFailureError as failure:
@@ -225,10 +228,10 @@ class RepairLoop:
             session = self.stages.session
             if self.stages.interruption.recorded or session is None or not session.status or session.survivors:
                 raise
-            self._failed_step = session.log
-            return str(failure)
-        self.stages.session = before  # it is the agent's words that explain a later failure
-        return None
+            self._failed_step, cause = session.log, str(failure)
+        else:
+            self.stages.session = before  # it is the agent's words that explain a later failure
+        return facts.verified_as(self.stages.worktree.head(), cause)
 
     # The pull request.
 

@@ -44,18 +44,20 @@ class Ledger:
 
     `held` are commits whose ids were read back from origin, or that such a commit reaches. `refs` are the refs of
     origin that the run moved and was seen to have moved, the latest last; `local` the rescue refs that this machine
-    alone has. `snapshots` are those taken, by their refs; `joined` the commits that others of the refs hold together.
-    `bundles` are the commits in each bundle of the store. `places` is what else a person is told: (what, where) in the
-    order it came about. `filters` are the names of those switched off, `reconfigured` the clone's settings that
-    changed. `refs_seen` are the Launch repository's refs as they were when somebody looked last, `of_others` the
-    branches that other runs had whenever somebody looked. `failed` says that the run failed, or that nobody knows that
-    it was delivered, `lacks_lfs` that origin lacks Git LFS objects of what was pushed. `checkpoint` is the last one
-    here, `checkpoint_sent` the last one that origin was seen to hold, and it may hold any of `checkpoints_offered`.
+    alone has. `reached` are pairs of a head and a commit that it reaches. `snapshots` are those taken, by their refs;
+    `joined` the commits that others of the refs hold together. `bundles` are the commits in each bundle of the store.
+    `places` is what else a person is told: (what, where) in the order it came about. `filters` are the names of those
+    switched off, `reconfigured` the clone's settings that changed. `refs_seen` are the Launch repository's refs as they
+    were when somebody looked last, `of_others` the branches that other runs had whenever somebody looked. `failed` says
+    that the run failed, or that nobody knows that it was delivered, `lacks_lfs` that origin lacks Git LFS objects of
+    what was pushed. `checkpoint` is the last one here, `checkpoint_sent` the last one that origin was seen to hold, and
+    it may hold any of `checkpoints_offered`.
     """
 
     held: set[str] = field(default_factory=set)
     refs: dict[str, str] = field(default_factory=dict)
     local: dict[str, str] = field(default_factory=dict)
+    reached: set[tuple[str, str]] = field(default_factory=set)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     joined: dict[str, frozenset[str]] = field(default_factory=dict)
     bundles: dict[Path, frozenset[str]] = field(default_factory=dict)

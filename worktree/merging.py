@@ -16,14 +16,14 @@ _MOST_SHOWN = 20  # commits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """What origin has that HEAD has not: the Base branch's commit, and the newest of others' on the Issue branch."""
+    """What origin has that a head has not: the Base branch's commit, and the newest of others' on the Issue branch."""
 
     base: str | None = None
     foreign: str | None = None
 
 
-def look_upstream(checkout: Checkout, base: str, *, foreign: bool) -> Upstream:
-    """Look where origin has the Base branch, and with `foreign` the Issue branch, and fetch what is new.
+def look_upstream(checkout: Checkout, head: str, base: str, *, foreign: bool) -> Upstream:
+    """Look where origin has the Base branch, and with `foreign` the Issue branch, and fetch what `head` may lack.
 
     Moves nothing but the mirror of the Base branch. Raises GitError, or WorktreeError when the Base branch is gone.
     """
@@ -45,18 +45,21 @@ def look_upstream(checkout: Checkout, base: str, *, foreign: bool) -> Upstream:
     if new:
         checkout.shared.run("update-ref", "-m", "nightkeep: fetch", mirror, found[base])
     return Upstream(
-        base=None if holds(checkout, found[base]) else found[base],
-        foreign=_unless_held(checkout, found.get(checkout.record.branch)) if foreign else None,
+        base=_unless_reached(checkout, head, found[base]),
+        foreign=_unless_reached(checkout, head, found.get(checkout.record.branch)) if foreign else None,
     )
 
 
-def _unless_held(checkout: Checkout, commit: str | None) -> str | None:
-    return None if commit is None or holds(checkout, commit) else commit
+def _unless_reached(checkout: Checkout, head: str, commit: str | None) -> str | None:
+    return None if commit is None or _reaches(checkout, head, commit) else commit
 
 
-def holds(checkout: Checkout, commit: str) -> bool:
-    """Whether HEAD reaches a commit."""
-    return checkout.git.answers("merge-base", "--is-ancestor", commit, "HEAD")
+def _reaches(checkout: Checkout, head: str, commit: str) -> bool:
+    """Whether `head` reaches a commit; git is asked of each two but once."""
+    seen = checkout.ledger.reached
+    if (head, commit) not in seen and checkout.git.answers("merge-base", "--is-ancestor", commit, head):
+        seen.add((head, commit))
+    return (head, commit) in seen
 
 
 def new_in(checkout: Checkout, commit: str) -> tuple[str, ...]:
@@ -118,7 +121,7 @@ def finish_merge(checkout: Checkout, commit: str) -> str | None:
         checkout.git.within(**IDENTITY).run("commit", "--quiet", "--no-verify", "--no-edit")
     elif state.operation is not None:
         return f"a {state.operation.value[0]} was left unfinished"
-    if not holds(checkout, commit):
+    if not checkout.git.answers("merge-base", "--is-ancestor", commit, "HEAD"):
         return "the merge was given up"
     # What git writes behind a conflict's other side; nobody else writes that commit's id there.
     marked = checkout.git.run("grep", "-l", "-z", "-e", f"^>>>>>>> {commit}", "HEAD", accept=(0, 1)).fields

@@ -223,10 +223,10 @@ class Worktree:
         """Return the commit at HEAD. Raises GitError, or Interrupted."""
         return self._checkout.git.run("rev-parse", "--verify", "HEAD").text
 
-    def commits_beyond_base(self) -> int:
-        """Return how many commits HEAD has that the Base branch lacked at acquisition."""
+    def head_beyond_base(self) -> str | None:
+        """Return the commit at HEAD, None when it has no commit that the Base branch lacked at acquisition."""
         span = f"{self._checkout.record.pinned_base}..HEAD"
-        return int(self._checkout.git.run("rev-list", "--count", span).text)
+        return self._checkout.git.run("rev-list", "--topo-order", "--max-count=1", span).text or None
 
     def push(self) -> str:
         """Push the Issue branch, as a fast-forward, read its id back from origin and return it. Raises GitError.
@@ -240,12 +240,12 @@ class Worktree:
         drop_checkpoints(self._checkout)
         return self._settled
 
-    def look_upstream(self, base: str, *, foreign: bool) -> Upstream:
-        """See what origin has that HEAD has not, and fetch it: of the Base branch, with `foreign` of the Issue branch.
+    def look_upstream(self, head: str, base: str, *, foreign: bool) -> Upstream:
+        """See what origin has that the commit `head` has not, and fetch it.
 
-        Raises GitError, or Interrupted.
+        Looks at the Base branch, and with `foreign` at the Issue branch. Raises GitError, or Interrupted.
         """
-        return look_upstream(self._checkout, base, foreign=foreign)
+        return look_upstream(self._checkout, head, base, foreign=foreign)
 
     def new_in(self, commit: str) -> tuple[str, ...]:
         """Return the commits that would come with `commit`, oldest first, each as a short id and its subject."""

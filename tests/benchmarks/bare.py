@@ -26,6 +26,8 @@ def main(steps_file: str, token: str) -> None:
                 session.request(step["method"], step["url"], json=step["body"], timeout=60)
             elif "agent" in step:
                 subprocess.run([step["agent"]], cwd=step["cwd"], capture_output=True, check=False)
+            elif "unlock" in step:
+                Path(step["unlock"]).unlink()
             else:
                 _git(step, token)
     print(time.perf_counter() - began)  # noqa: T201

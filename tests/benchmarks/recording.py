@@ -69,6 +69,8 @@ def record(ground: Ground, name: str) -> Recorded:
     place = next(at for at, step in enumerate(steps) if "worktree" in step.get("argv", ()))
     worktree = ground.clone.with_name(f"{ground.clone.name}-issue-1")
     steps.insert(place + 1, {"agent": str(ground.agent(name)), "cwd": str(worktree)})
+    removal = next(at for at, step in enumerate(steps) if "remove" in step.get("argv", ()))
+    steps.insert(removal, {"unlock": str(ground.clone / ".git" / "worktrees" / worktree.name / "locked")})
     return Recorded(steps, ending)
 
 

@@ -433,7 +433,7 @@ class Weather:
         facts = self.facts
         match step:
             case Verify():
-                return facts.verified_as("verify exited 1" if self.chance(0.2) else None)
+                return facts.verified_as(facts.head, "verify exited 1" if self.chance(0.2) else None)
             case Push():
                 return facts.pushed_as(taken=not (facts.rules.merges and self.chance(0.1)))
             case MakeReady():

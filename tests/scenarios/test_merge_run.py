@@ -55,6 +55,14 @@ def test_the_setting_makes_a_merge_run_and_the_flag_takes_it_back(stage: Stage) 
     assert is_merged(stage, second), second
 
 
+def test_what_verify_commits_is_watched_and_merged_with_the_rest(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, GREEN)
+    tidies = "sh -c 'grep -q tidy lamp.txt || { echo tidy >> lamp.txt; git commit -qam Tidy; }'"
+    result = stage.run(stage.issue(), agent(stage, implement=COMMITS), "--merge", NIGHTKEEP_VERIFY=tidies, **QUICKLY)
+    assert is_merged(stage, result), result
+    assert stage.world.origin_file("main", "lamp.txt") == "on\ntidy"
+
+
 def test_json_says_that_it_is_merged_and_where(stage: Stage) -> None:
     result = run(stage, "--merge", "--json", implement=COMMITS)
     merged = stage.world.on_origin("main")

@@ -22,7 +22,7 @@ def in_a_repair(scene: Scene, then: Then) -> None:
         scene.wt.settle("Do the work")
         scene.wt.push()
         theirs = _move_base(scene)
-        scene.wt.look_upstream("main", foreign=False)
+        scene.wt.look_upstream(scene.wt.head(), "main", foreign=False)
         conflicts = scene.wt.merge(theirs, "origin/main")
     except (WorktreeError, OSError):
         fail(scene)

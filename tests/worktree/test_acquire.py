@@ -29,7 +29,7 @@ def test_the_branch_starts_at_what_origin_holds_now(world: World) -> None:
     git(world.origin, "update-ref", "refs/heads/main", newer)
     head = git(world.launch, "rev-parse", "main")
     with create(world) as wt:
-        assert (wt.head(), wt.branch, wt.launch, wt.commits_beyond_base()) == (newer, "issue-7", world.launch, 0)
+        assert (wt.head(), wt.branch, wt.launch, wt.head_beyond_base()) == (newer, "issue-7", world.launch, None)
         assert wt.path == world.launch.with_name("widget-issue-7")
         assert git(wt.path, "symbolic-ref", "HEAD") == "refs/heads/issue-7"
         assert git(world.launch, "rev-parse", "origin/main", "main").split() == [newer, head]

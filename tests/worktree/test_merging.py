@@ -36,30 +36,30 @@ def wt(world: World) -> Iterator[Worktree]:
 
 def conflict(world: World, wt: Worktree) -> str:
     theirs = elsewhere(world, "main", "a.txt", THEIRS)
-    assert wt.look_upstream("main", foreign=False).base == theirs
+    assert wt.look_upstream(wt.head(), "main", foreign=False).base == theirs
     assert wt.merge(theirs, "origin/main") == ("a.txt",)
     return theirs
 
 
 def test_nothing_new_is_nothing_to_merge(wt: Worktree) -> None:
-    seen = wt.look_upstream("main", foreign=True)
+    seen = wt.look_upstream(wt.head(), "main", foreign=True)
     assert (seen.base, seen.foreign) == (None, None)
 
 
 def test_the_base_branch_is_merged_by_a_merge_commit_of_ours(world: World, wt: Worktree) -> None:
     before, theirs = wt.head(), elsewhere(world, "main", "new.txt", THEIRS)
-    assert wt.look_upstream("main", foreign=False).base == theirs
+    assert wt.look_upstream(wt.head(), "main", foreign=False).base == theirs
     assert wt.merge(theirs, "origin/main") == ()
     assert git(wt.path, "rev-parse", "HEAD^1", "HEAD^2").split() == [before, theirs]
     assert git(wt.path, "log", "-1", "--format=%an: %s") == "Nightkeep: Merge origin/main into issue-7"
-    assert wt.look_upstream("main", foreign=False).base is None
+    assert wt.look_upstream(wt.head(), "main", foreign=False).base is None
     assert git(world.launch, "rev-parse", "origin/main") == theirs
 
 
 def test_others_commits_on_the_branch_are_taken_in(world: World, wt: Worktree) -> None:
     theirs = elsewhere(world, "issue-7", "new.txt", THEIRS)
-    assert wt.look_upstream("main", foreign=False).foreign is None
-    assert wt.look_upstream("main", foreign=True).foreign == theirs
+    assert wt.look_upstream(wt.head(), "main", foreign=False).foreign is None
+    assert wt.look_upstream(wt.head(), "main", foreign=True).foreign == theirs
     assert [line.split(" ", 1)[1] for line in wt.new_in(theirs)] == ["write new.txt"]
     assert wt.merge(theirs, "origin/issue-7") == ()
     assert wt.head() == theirs
@@ -137,7 +137,7 @@ def test_left_overs_in_tracked_files_are_put_into_a_snapshot_for_the_merge(world
     (wt.path / "new.txt").write_text("staged\n")
     git(wt.path, "add", "new.txt")
     (wt.path / "c.txt").write_text("untracked\n")
-    wt.look_upstream("main", foreign=False)
+    wt.look_upstream(wt.head(), "main", foreign=False)
     assert wt.merge(theirs, "origin/main") == ()
     (ref,) = world.snapshot_refs()
     assert (world.origin_file(ref, "b.txt"), world.origin_file(ref, "new.txt")) == ("left over", "staged")
@@ -149,7 +149,7 @@ def test_left_overs_that_may_not_be_published_are_not_touched(world: World, wt: 
     theirs = elsewhere(world, "main", "b.txt", THEIRS)
     secret = "token = ghp_0123456789abcdefghijABCDEFGHIJ012345\n"
     (wt.path / "b.txt").write_text(secret)
-    wt.look_upstream("main", foreign=False)
+    wt.look_upstream(wt.head(), "main", foreign=False)
     with pytest.raises(GitError, match=r"b\.txt"):
         wt.merge(theirs, "origin/main")
     assert (wt.path / "b.txt").read_text() == secret
@@ -159,7 +159,7 @@ def test_left_overs_that_may_not_be_published_are_not_touched(world: World, wt: 
 def test_a_file_in_the_way_is_an_error_with_nothing_done(world: World, wt: Worktree) -> None:
     theirs, before = elsewhere(world, "main", "new.txt", THEIRS), wt.head()
     (wt.path / "new.txt").write_text(OURS)
-    wt.look_upstream("main", foreign=False)
+    wt.look_upstream(wt.head(), "main", foreign=False)
     with pytest.raises(GitError, match=r"new\.txt"):
         wt.merge(theirs, "origin/main")
     assert (wt.head(), (wt.path / "new.txt").read_text()) == (before, OURS)
@@ -169,7 +169,7 @@ def test_a_file_in_the_way_is_an_error_with_nothing_done(world: World, wt: Workt
 def test_a_base_branch_that_is_gone_is_said(world: World, wt: Worktree) -> None:
     git(world.origin, "branch", "-m", "main", "trunk")
     with pytest.raises(GitError, match="the Base branch main is gone from origin"):
-        wt.look_upstream("main", foreign=False)
+        wt.look_upstream(wt.head(), "main", foreign=False)
 
 
 def test_workflows_and_changed_paths_are_those_of_the_branch(world: World, wt: Worktree) -> None:

@@ -16,7 +16,7 @@ def test_there_is_no_way_around_preservation() -> None:
         *("create", "resume", "reclaim", "reopen", "take_over", "watch", "settle", "push", "preserve_failed_run"),
         *("look_upstream", "merge", "finish_merge", "new_in", "changed_paths", "workflow_texts"),
         *("path", "branch", "launch", "run_id", "private", "head", "ending", "included", "filters_off", "on_origin"),
-        *("has_work_on_origin", "commits_beyond_base", "keep_fence", "is_fence_lost"),
+        *("has_work_on_origin", "head_beyond_base", "keep_fence", "is_fence_lost"),
     }
 
 

@@ -229,7 +229,7 @@ def test_after_a_recorded_interruption_preservation_and_clean_up_still_work(worl
         (wt.path / "a.txt").write_text("edited\n")
         latch.record(signum)
         wt.preserve_failed_run("main", "interrupted")
-        for refused in (wt.head, wt.push, lambda: wt.settle("x"), wt.commits_beyond_base):
+        for refused in (wt.head, wt.push, lambda: wt.settle("x"), wt.head_beyond_base):
             with pytest.raises(Interrupted, match=r"^interrupted$"):
                 refused()
     assert world.origin_file("issue-7", "a.txt") == "edited"
