@@ -18,7 +18,7 @@ from delivery.base_fix_choice import (
     Seen,
     choose,
 )
-from delivery.child_runs import ChildRuns
+from delivery.child_runs import ChildEnding, ChildRuns
 from delivery.claims import end_command
 from delivery.errors import GitHubNotFoundError, GitHubUnavailableError
 from delivery.github import GitHub
@@ -39,6 +39,7 @@ from worktree import (
 _LABEL = ("b60205", "A Run mends the Base branch, whose checks fail")
 _NONCE = 16  # bytes
 _LONGEST_POLL = 60.0  # seconds
+_GLANCE = 0.2  # seconds between two looks at the Run
 _PATIENCE = 0.1  # of the time waited so far: how long the next wait is
 
 
@@ -172,14 +173,22 @@ class BaseFixes:
             return None
         held.issue = self._find(ailment)
         held.fence.push(remote)
-        url = self._url_of(held.issue)
-        self.report(f"starting a Run that mends {ailment.base}: {url}")
+        self.report(f"starting a Run that mends {ailment.base}: {self._url_of(held.issue)}")
         try:
-            left = max(self.limit - self._waited, 0)
-            end = self.runs.merge_run(url, ailment.base, limit=left, tick=lambda: self._tick(held.fence))
+            ending = self._run(held.issue, ailment.base, held.fence)
         except OSError as error:
             return self._over(ailment, f"could not be started: {error}")
-        return self._over(ailment, None if end.merged else f"failed: {end.cause or 'it was not merged'}")
+        return self._over(ailment, None if ending.merged else f"failed: {ending.cause}")
+
+    def _run(self, issue: int, base: str, fence: Fence) -> ChildEnding:
+        with self.runs.ended():
+            self.runs.start(issue, base, limit=max(self.limit - self._waited, 0))
+            while not (ended := self.runs.wait(_GLANCE)):
+                if self.stages.interruption.recorded is not None:
+                    self.runs.tell()
+                fence.tick()
+                self.stages.worktree.keep_fence()
+        return ended[issue]
 
     def _find(self, ailment: Ailment) -> int:
         """Return the number of the oldest open issue about it, or of one that is filed now."""
@@ -192,10 +201,6 @@ class BaseFixes:
             self._awaited = found = self.github.issues.create(**wanted, labels=(BASE_FIX,))
             self.report(f"filed {self._url_of(found)}: {ailment.title}")
         return found
-
-    def _tick(self, fence: Fence) -> None:
-        fence.tick()
-        self.stages.worktree.keep_fence()
 
     def _end(self, fence: Fence) -> None:
         try:

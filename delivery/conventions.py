@@ -14,7 +14,8 @@ class Conventions:
 
     `opens_draft` says whether a Failed run with work on origin and no pull request opens one. `merges` makes Runs Merge
     runs, which merge by `merge_method`. `repairs` and `moves` are the budgets of the Repair loop. `fixes_base` says
-    whether a Run has the Base branch mended, which may take `base_fix_limit` seconds. `checkpoint_every` is in seconds;
+    whether a Run has the Base branch mended, which may take `base_fix_limit` seconds. `parallel` Tickets of a Spec are
+    worked on at once, each for `ticket_limit` seconds at most. `checkpoint_every` is in seconds;
     `publishes_checkpoints` says whether they go to origin, None for where the repository is private. Issues with one of
     the `unready_labels` are for people. The word of `bots` counts like that of people who may write. `pace` is that of
     the claim, and of a Base fix.
@@ -33,6 +34,8 @@ class Conventions:
     patience: Patience = field(default_factory=Patience)
     fixes_base: bool = False
     base_fix_limit: float = 3 * 3600
+    parallel: int = 3
+    ticket_limit: float = 24 * 3600
     checkpoint_every: float = 300
     publishes_checkpoints: bool | None = None
     pace: Pace = field(default_factory=Pace)

@@ -1,137 +1,221 @@
-"""Runs in processes of their own, which are started from here."""
+"""Runs as processes: each `nightkeep run`, told to end, relayed, and read back."""
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO
 
-from delivery.child_runs import ChildEnd
+from delivery.causes import Code
+from delivery.child_runs import ChildEnding, ConfiguredBy
+from delivery.issue_url import IssueUrl
 from runner.processes import Strays
+from runner.progress import Progress
 from runner.token import handed_over
-from worktree import Interruption, temporary_directory
+from worktree import Preserved
 
-_GLANCE = 0.1  # seconds between two looks
-_LAST = 600.0  # seconds that a Run which was told to end has to keep its work
-_OURS = "nightkeep: "
-# What tells a step of a workflow how the Run of the step ended; a child's ending is told to its parent only.
-_STEP = re.compile(r"GITHUB_(ACTIONS|ENV|PATH|OUTPUT|STATE|STEP_SUMMARY)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessRuns:
-    """See `delivery.child_runs.ChildRuns`.
-
-    `flags` are the command line's, with every path absolute; `held` the tokens that the environment had. What a Run
-    says about itself is told by `report`; what its agent prints is in its own Session log only.
-    """
-
-    flags: Sequence[str]
-    directory: Path
-    environment: Mapping[str, str]
-    held: Mapping[str, str]
-    interruption: Interruption
-    strays: Strays
-    report: Callable[[str], None]
-
-    def merge_run(self, issue_url: str, base: str, *, limit: float, tick: Callable[[], None]) -> ChildEnd:
-        """See `ChildRuns.merge_run`."""
-        arguments = ["run", issue_url, "--base", base, "--merge", "--json", *self.flags]
-        name = f"#{issue_url.rpartition('/')[2]}"
-        with temporary_directory() as (directory, _):
-            document, progress = directory / "document.json", directory / "progress"
-            process = self._start(arguments, document, progress)
-            with self.strays.sparing(process), progress.open(encoding="utf-8", errors="replace") as lines:
-                _Following(process, name, lines, self, tick).to_the_end(limit)
-            return _read(document, process.returncode)
-
-    def _start(self, arguments: Sequence[str], document: Path, progress: Path) -> "subprocess.Popen[bytes]":
-        kept = {name: value for name, value in self.environment.items() if not _STEP.fullmatch(name)}
-        with (
-            handed_over(self.held) as (tokens, descriptors),
-            document.open("wb") as output,
-            progress.open("wb") as errors,
-        ):
-            return subprocess.Popen(
-                # -P, -E: see `runner.token`. Files, not pipes: nobody can hold them open past the end. Its own session:
-                # Ctrl-C in a terminal reaches this process only, which tells it.
-                [sys.executable, "-E", "-P", "-m", "runner.tethered", str(os.getpid()), *arguments],
-                cwd=self.directory,
-                env={**kept, **tokens},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                pass_fds=descriptors,
-                start_new_session=True,
-            )
+_GLANCE = 0.05  # seconds
+_DRAIN = 1200.0  # seconds that a Run which was told to stop has to bring its work to origin
+_LAST_LINES = 5.0  # seconds for what a Run that has ended still had to say
+_LONGEST_LINE, _LONGEST_DOCUMENT = 1 << 16, 1 << 22  # bytes
+_OURS, _AGENTS = "nightkeep: ", "| "
 
 
 @dataclass(slots=True)
-class _Following:
-    """Waits for a child, and tells what it says."""
+class _Child:
+    """One Run. Its standard input is a pipe that it does not read from: the end of it says that we are gone."""
 
     process: "subprocess.Popen[bytes]"
-    name: str
-    lines: TextIO
-    runs: ProcessRuns
-    tick: Callable[[], None]
-    _half: str = ""
-    _told: bool = False
+    allowed: str
+    deadline: float
+    readers: tuple[threading.Thread, ...]
+    document: bytearray
+    spared: ExitStack = field(default_factory=ExitStack)
+    is_told: bool = False
+    is_late: bool = False
 
-    def to_the_end(self, limit: float) -> None:
-        try:
-            self._until(time.monotonic() + limit, self._look)
-        finally:
-            self._stop()
-            self._relay()
-
-    def _until(self, deadline: float, look: Callable[[], None]) -> None:
-        while self.process.poll() is None and time.monotonic() < deadline:
-            look()
-            self._relay()
-            time.sleep(_GLANCE)
-
-    def _look(self) -> None:
-        if self.runs.interruption.recorded:
-            self._tell()
-        self.tick()
-
-    def _tell(self) -> None:
-        if not self._told and self.process.poll() is None:
+    def tell(self) -> None:
+        """Tell it to stop; it has a while then."""
+        if not self.is_told:
+            self.is_told = True
+            self.deadline = time.monotonic() + _DRAIN
             self.process.send_signal(signal.SIGTERM)
-            self._told = True
-
-    def _stop(self) -> None:
-        if self.process.poll() is None:
-            self._tell()
-            self._until(time.monotonic() + _LAST, lambda: None)
-        if self.process.poll() is None:
-            self.process.kill()  # its own recovery keeps what it had
-            self.process.wait()
-
-    def _relay(self) -> None:
-        *whole, self._half = (self._half + self.lines.read()).split("\n")
-        for line in whole:
-            if line.startswith(_OURS):
-                self.runs.report(f"{self.name}: {line.removeprefix(_OURS)}")
 
 
-def _read(document: Path, status: int) -> ChildEnd:
-    """Return what the `--json` document of a Run says; one that was killed has none."""
+class ChildProcesses:
+    """See `delivery.child_runs.ChildRuns`.
+
+    `url` is that of an issue of the repository, `arguments` what each `nightkeep run` gets besides what `start` says,
+    with every path absolute. `held` are tokens, handed over in a pipe. `recover` finishes a Run that was killed, by its
+    issue's URL, and returns its document, None when that could not be done now. `strays` spares what they run, so that
+    git may be used meanwhile.
+    """
+
+    def __init__(
+        self,
+        url: IssueUrl,
+        arguments: Sequence[str],
+        *,
+        directory: Path,
+        held: Mapping[str, str],
+        recover: Callable[[IssueUrl], Mapping[str, object] | None],
+        progress: Progress,
+        strays: Strays,
+    ) -> None:
+        self._any_url = url
+        self._arguments = list(arguments)
+        self._directory = directory
+        self._held = held
+        self._recover = recover
+        self._progress = progress
+        self._strays = strays
+        self._running: dict[int, _Child] = {}
+
+    @contextmanager
+    def ended(self) -> Iterator[None]:
+        """See `ChildRuns.ended`."""
+        try:
+            yield
+        finally:
+            self.tell()
+            while self._running:
+                self.wait(1)
+
+    def start(
+        self,
+        number: int,
+        base: str,
+        *,
+        limit: float,
+        spec: int | None = None,
+        configured_by: ConfiguredBy | None = None,
+    ) -> None:
+        """See `ChildRuns.start`."""
+        given = (("--base", base), ("--ticket-of", spec), ("--configured-by", configured_by))
+        told = [word for name, value in given if value is not None for word in (name, str(value))]
+        arguments = ["run", str(self._url(number)), "--json", "--merge", *self._arguments, *told]
+        with handed_over(self._held) as (environment, descriptors):
+            process = subprocess.Popen(
+                # -P, -E: a folder runner/ in the user's repository or on PYTHONPATH must not be taken for ours.
+                [sys.executable, "-E", "-P", "-m", "runner", *arguments, "--child"],
+                cwd=self._directory,
+                env={**os.environ, **environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=descriptors,
+                # Ctrl-C in a terminal reaches us only, and we tell them.
+                start_new_session=True,
+            )
+        document = bytearray()
+        assert process.stdout is not None  # noqa: S101 (for mypy: we asked for pipes)
+        assert process.stderr is not None  # noqa: S101
+        readers = (
+            threading.Thread(target=_collect, args=(process.stdout, document), daemon=True),
+            threading.Thread(target=self._relay, args=(process.stderr, number), daemon=True),
+        )
+        for reader in readers:
+            reader.start()
+        allowed = f"{limit / 3600:.3g} h (limits.{'ticket' if spec else 'base-fix'})"
+        one = _Child(process, allowed, time.monotonic() + limit, readers, document)
+        one.spared.enter_context(self._strays.sparing(process))
+        self._running[number] = one
+
+    def tell(self) -> None:
+        """Tell all that run to stop, all of them before any is waited for."""
+        for one in self._running.values():
+            one.tell()
+
+    def wait(self, seconds: float) -> Mapping[int, ChildEnding]:
+        """See `ChildRuns.wait`."""
+        until = time.monotonic() + seconds
+        while not (ended := self._poll()) and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _GLANCE))
+        return {number: self._ending(number, one) for number, one in ended.items()}
+
+    def _poll(self) -> dict[int, _Child]:
+        for number, one in self._running.items():
+            if one.process.poll() is None and time.monotonic() > one.deadline:
+                self._late(number, one)
+        return {number: one for number, one in self._running.items() if one.process.returncode is not None}
+
+    def _late(self, number: int, one: _Child) -> None:
+        if one.is_told:
+            self._progress.say(f"#{number} did not end in time, and is killed; its work is recovered")
+            one.process.kill()
+            one.deadline = time.monotonic() + _DRAIN
+        else:
+            self._progress.say(f"#{number} has run longer than {one.allowed}; stopping it")
+            one.is_late = True
+            one.tell()
+
+    def _ending(self, number: int, one: _Child) -> ChildEnding:
+        del self._running[number]
+        one.spared.close()
+        until = time.monotonic() + _LAST_LINES
+        for reader in one.readers:
+            reader.join(max(0, until - time.monotonic()))
+        for stream in (one.process.stdin, one.process.stdout, one.process.stderr):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        document: Mapping[str, object] | None = _read(bytes(one.document))
+        if document is None:
+            self._progress.say(f"#{number} ended without a word (exit status {one.process.returncode})")
+            document = self._recover(self._url(number))
+        ending = _ending_of(document)
+        if one.is_late and not ending.merged:
+            why = f"it ran longer than {one.allowed} and was stopped"
+            return replace(ending, cause=why, code=Code.TICKETS)
+        return ending
+
+    def _url(self, number: int) -> IssueUrl:
+        return replace(self._any_url, number=number)
+
+    def _relay(self, stream: IO[bytes], number: int) -> None:
+        """Say what a Run says, each line marked as its own; what is no line of ours is its agent's."""
+        while line := stream.readline(_LONGEST_LINE):
+            text = line.decode(errors="replace").rstrip("\r\n")
+            if text.startswith(_OURS):
+                self._progress.say(f"#{number}: {text.removeprefix(_OURS)}")
+            else:
+                self._progress.agent(f"#{number}: {text.removeprefix(_AGENTS)}")
+
+
+def _collect(stream: IO[bytes], into: bytearray) -> None:
+    while chunk := stream.read1(_LONGEST_LINE):  # type: ignore[attr-defined]  # a pipe of Popen is a BufferedReader
+        if len(into) < _LONGEST_DOCUMENT:
+            into += chunk
+
+
+def _read(text: bytes) -> Mapping[str, object] | None:
     try:
-        said: dict[str, Any] = json.loads(document.read_text(encoding="utf-8"))
-        merged, url, cause = bool(said.get("merged")), said.get("pull_request"), said.get("cause")
-    except (OSError, ValueError, AttributeError):
-        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return ChildEnd(merged=False, cause=f"it ended by {how}, without a word")
-    return ChildEnd(
+        document = json.loads(text)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _ending_of(document: Mapping[str, object] | None) -> ChildEnding:
+    """Return how a Run ended, as its `--json` says; without that it was killed and not recovered."""
+    if document is None:
+        cause = "its process was killed; finish it: nightkeep recover"
+        return ChildEnding(cause=cause, code=Code.KILLED, preserved=Preserved.MACHINE)
+    merged = document.get("merged") is True
+    url, code, preserved = (document.get(key) for key in ("pull_request", "code", "preserved"))
+    places = document.get("places")
+    return ChildEnding(
         merged=merged,
-        pull_request=str(url) if url else None,
-        cause=None if merged else str(cause or "it did not merge its pull request"),
+        url=str(url) if url else None,
+        cause=None if merged else str(document.get("cause") or "it was not merged"),
+        code=Code(str(code)) if code in tuple(Code) else None,
+        preserved=Preserved(str(preserved)) if preserved in tuple(Preserved) else Preserved.NOTHING_MADE,
+        places=tuple((str(place["what"]), str(place["where"])) for place in places) if isinstance(places, list) else (),
     )

@@ -106,7 +106,10 @@ def run(
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the URL.")] = False,
-    ticket_of: Annotated[str | None, typer.Option(hidden=True)] = None,  # how a Spec run starts one, see `TicketOf`
+    # How a Run starts another one.
+    child: Annotated[bool, typer.Option("--child", hidden=True)] = False,
+    ticket_of: Annotated[int | None, typer.Option(hidden=True)] = None,
+    configured_by: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Work on one issue in a worktree of its own, and deliver a pull request that is mergeable and green, or merged.
 
@@ -118,8 +121,9 @@ def run(
     An issue that has sub-issues is worked on sub-issue by sub-issue, each a command of its own that merges into one
     branch, in the order that their blocked-by links ask for; then the whole is reviewed, and delivered.
     """
+    from delivery.child_runs import ConfiguredBy
     from runner.run_command import run_issue
-    from runner.wiring import RunOptions
+    from runner.run_options import RunOptions
 
     options = RunOptions(
         issue_url=issue_url,
@@ -130,7 +134,9 @@ def run(
         merge=merge,
         base_fix=base_fix,
         parallel=parallel,
+        is_child=child,
         ticket_of=ticket_of,
+        configured_by=ConfiguredBy.parse(configured_by) if configured_by else None,
         checks_starter=check_starter,
     )
     raise typer.Exit(run_issue(options, context.obj))
@@ -148,7 +154,7 @@ def prompt(
     Run it in a clone of the issue's repository. Exit status: 0, or as that of `nightkeep run`.
     """
     from runner.prompt_command import print_prompt
-    from runner.wiring import RunOptions
+    from runner.run_options import RunOptions
 
     options = RunOptions(issue_url=issue_url, agent=None, base=base, token_file=token_file, as_json=False)
     raise typer.Exit(print_prompt(options, context.obj))

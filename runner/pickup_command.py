@@ -21,9 +21,9 @@ from runner.picking import picking
 from runner.progress import Progress
 from runner.recover_command import recovery_of
 from runner.run_command import work_on
+from runner.run_options import RunOptions, Seen
 from runner.signals import recorded_signals
 from runner.token_source import LearningRedactor
-from runner.wiring import RunOptions, Seen
 from worktree import GitError, Interrupted, Interruption, Launch
 
 _GLANCE = 0.2  # seconds between looks, while waiting for the next pass, whether a signal has come
@@ -81,7 +81,9 @@ def _pass(options: PickupOptions, held: Mapping[str, str], interruption: Interru
     conclusion.step.begin()
 
     def work(interruption: Interruption) -> int:
-        start = Start.here(options.run("").flags(), held, redact, lambda line: progress.say(redact(line)), interruption)
+        start = Start.here(
+            options.run("").settings(), held, redact, lambda line: progress.say(redact(line)), interruption
+        )
         launch = start.open_clone(remedy="run this in a clone of the repository")
         with closing(launch), only_pass(place_of(launch)) as is_alone:
             if not is_alone:
@@ -104,7 +106,7 @@ def _look(options: PickupOptions, start: Start, launch: Launch) -> RunOptions | 
     with closing(signed_in.github) as github:
         access = Access(start=start, launch=launch, remote=launch.remote(signed_in.origin), github=github)
         try:
-            looking = picking(access, options.base, options.run("").flags())
+            looking = picking(access, options.base, options.run("").settings())
             recovery_of(access, place).recover()
             found = looking.pickup.choose()
         except GitHubError as error:

@@ -14,7 +14,8 @@ from runner.access import known_secrets
 from runner.actions import WorkflowStep
 from runner.conclusion import Conclusion
 from runner.progress import Progress
-from runner.wiring import RunOptions, Wiring, conventions, wire
+from runner.run_options import RunOptions
+from runner.wiring import Wiring, conventions, wire
 from worktree import Interruption, Redactor
 
 

@@ -5,22 +5,22 @@ import sys
 from collections.abc import Mapping
 
 from delivery.outcome import Outcome
+from delivery.spec.run import spec_run
 from runner.access import known_secrets
 from runner.actions import WorkflowStep
 from runner.conclusion import Conclusion
 from runner.logs import CommandLog
 from runner.progress import Progress
+from runner.run_options import RunOptions
 from runner.signals import end_without_parent
-from runner.spec_wiring import spec_run, told_spec
-from runner.wiring import RunOptions, conventions, wire
+from runner.wiring import conventions, wire
 from worktree import Interruption, Redactor
 
 
 def run_issue(options: RunOptions, held: Mapping[str, str]) -> int:
     """Run one issue and return the exit status. `held` are the tokens that the environment had."""
     log = CommandLog()
-    # Whoever started the Run of a Ticket relays what it says, and tells the workflow.
-    environment = {} if options.ticket_of else os.environ
+    environment = {} if options.is_child else os.environ
     progress = Progress(sys.stderr, environment, log)
     # What is said before the token is read; a URL with a credential in it is masked by its shape.
     redact = Redactor(known_secrets(held))
@@ -36,13 +36,12 @@ def work_on(
     options: RunOptions, held: Mapping[str, str], progress: Progress, log: CommandLog, interruption: Interruption
 ) -> Outcome:
     """Run one issue to its end. Raises PreflightError, NotReadyError and Interrupted, with nothing begun."""
-    if options.ticket_of:
+    if options.is_child:
         end_without_parent(sys.stdin.fileno())
     wiring = wire(options, held, progress, interruption)
     try:
-        # Whoever started the Run of a Ticket has done that before.
-        wiring = wiring if options.ticket_of else wiring.recovered()
-        plan = told_spec(wiring, wiring.run.plan())
+        wiring = wiring if options.is_child else wiring.recovered()
+        plan = wiring.plan()
         if options.seen is not None:
             options.seen.check(plan.issue)
         loaded = wiring.loaded(plan)
@@ -54,10 +53,8 @@ def work_on(
         sessions = wiring.sessions(loaded, plan, place)
         if trouble := log.begin(place, wiring.redact):
             progress.say(trouble)
-        if plan.issue.sub_issues:
-            with spec_run(wiring, run, plan, settings, held) as spec:
-                return wiring.explained(spec.execute(plan, rules, sessions))
-        return wiring.explained(run.execute(plan, rules, sessions))
+        work = spec_run(run) if plan.issue.sub_issues else run
+        return wiring.explained(work.execute(plan, rules, sessions))
     finally:
         wiring.run.github.close()
         wiring.launch.close()

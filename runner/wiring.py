@@ -10,20 +10,21 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from delivery.branches import Fresh
+from delivery.causes import Code
 from delivery.checks import Patience, Required
 from delivery.conventions import Conventions
 from delivery.errors import GitHubError, PreflightError
-from delivery.github import Issue
 from delivery.issue_url import IssueUrl
 from delivery.outcome import Outcome
-from delivery.pickup import NotReadyError, Pickup
+from delivery.pickup import Pickup
 from delivery.preflight import Plan, unanswered
 from delivery.prompt import Instructions
 from delivery.ready_facts import Rules
 from delivery.run import Run
 from delivery.session import Sessions
 from runner.access import Place, Start, known_secrets
-from runner.child_runs import ProcessRuns
+from runner.child_runs import ChildProcesses
+from runner.conclusion import as_document
 from runner.configured import git_limits, logs_of, repository_settings, user_file
 from runner.environment import agent_environment
 from runner.logs import LogPlace
@@ -31,58 +32,12 @@ from runner.processes import Strays
 from runner.program import found_command, is_relative_path, split_command
 from runner.progress import Progress
 from runner.recovery import Recovery
+from runner.run_options import RunOptions, Seen
 from runner.session import AgentSessions, SessionLimits
 from runner.settings import REPOSITORY_FILE, LoadedSettings, PromptReplacement, Settings, home_relative
-from runner.ticket_runs import TicketOf
+from runner.token import SOURCES
 from runner.token_source import LearningRedactor, TokenSource
 from worktree import CommitRule, Interruption, Journal, Launch, Pace, Redactor, host_name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """An issue as it was when it was found ready; `ready_label` is the one that it had, if it had it."""
-
-    title: str
-    body: str
-    ready_label: str | None
-
-    def check(self, issue: Issue) -> None:
-        """Raise NotReadyError for an issue that has been taken or changed since."""
-        if self.ready_label and self.ready_label.lower() not in {label.lower() for label in issue.labels}:
-            raise NotReadyError(f"#{issue.number} is not labelled {self.ready_label} any more: somebody has taken it")
-        if (issue.title, issue.body) != (self.title, self.body):
-            raise NotReadyError(f"#{issue.number} was changed just now; the next pass looks at it again")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """What the user asked for, as typed; None for what was left out. `seen` is the issue that pickup has found."""
-
-    issue_url: str
-    agent: str | None
-    base: str | None
-    token_file: Path | None
-    as_json: bool
-    merge: bool | None = None
-    base_fix: bool | None = None
-    parallel: int | None = None
-    ticket_of: str | None = None
-    seen: Seen | None = None
-    checks_starter: bool = False
-
-    def flags(self) -> dict[str, object]:
-        """Return what was given as settings, by their names."""
-        return {
-            "agent": self.agent,
-            "token-file": self.token_file,
-            "merge": self.merge,
-            "base-fix": self.base_fix,
-            "spec.parallel": self.parallel,
-        }
-
-    def ticket(self) -> TicketOf | None:
-        """Return what a Spec run said when it started this command; None when a person did."""
-        return TicketOf.parse(self.ticket_of) if self.ticket_of else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,22 +68,31 @@ class Wiring:
         launch = self.launch.reopened()
         return replace(self, launch=launch, run=replace(self.run, launch=launch))
 
+    def plan(self) -> Plan:
+        """Return the plan of the Run, of a Ticket's with the Spec that it is a part of. Raises PreflightError."""
+        plan, spec = self.run.plan(), self.options.ticket_of
+        if spec is None:
+            return plan
+        try:
+            return replace(plan, spec=self.run.github.issue(spec))
+        except GitHubError as error:
+            raise unanswered(error) from error
+
     def settings(self, plan: Plan) -> Settings:
         """Return the settings for this repository, its own file included where it is trusted."""
         return self.loaded(plan).settings
 
     def loaded(self, plan: Plan) -> LoadedSettings:
         """Return the settings for this repository, and where they came from; tells of what the user should know."""
-        ticket = self.options.ticket()
+        settled = self.options.configured_by
         loaded = repository_settings(
             self.launch,
             self.machine.settings,
-            self.options.flags(),
+            self.options.settings(),
             repository=self.url.repository,
             host=urlsplit(self.url.server).netloc,
-            # What Tickets have merged into the Spec branch has no say in what is run here: nobody has reviewed it.
-            base=ticket.base if ticket else plan.base,
-            commit=ticket.commit if ticket else plan.base_commit,
+            base=settled.base if settled else plan.base,
+            commit=settled.commit if settled else plan.base_commit,
         )
         for notice in loaded.notices:
             self.progress.say(notice)
@@ -196,7 +160,7 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
     """Put a command together; raises PreflightError, LaunchError or Interrupted. Changes nothing but this process."""
     url = _issue_url(options.issue_url)
     redact = LearningRedactor(known_secrets(held))
-    start = Start.here(options.flags(), held, redact, lambda line: progress.say(redact(line)), interruption)
+    start = Start.here(options.settings(), held, redact, lambda line: progress.say(redact(line)), interruption)
     machine = start.machine
     if machine.settings.agent is not None:
         _agent_argv(machine, start.directory)
@@ -214,17 +178,18 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
         report=start.report,
         redact=redact,
         host=host_name(),
-        continue_command=redact(_continue_command(options, url, start.directory)),
+        continue_command=redact(options.continue_command(url, start.directory)),
         logs=logs_of(machine.settings),
-        child_runs=ProcessRuns(
-            flags=_flags(options, start.directory),
-            directory=start.directory,
-            environment=os.environ,
-            held=held,
-            interruption=interruption,
-            strays=strays,
-            report=start.report,
-        ),
+    )
+    is_given = options.token_file is None or options.lasting_token_file is not None
+    children = ChildProcesses(
+        url,
+        options.child_arguments(start.directory),
+        directory=start.directory,
+        held=held if is_given else {**held, SOURCES[0]: signed_in.source.token},
+        recover=lambda child: _recovered(run, url.repository, child),
+        progress=progress,
+        strays=strays,
     )
     return Wiring(
         url=url,
@@ -233,11 +198,22 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
         token=signed_in.source,
         redact=redact,
         launch=launch,
-        run=run,
+        run=replace(run, child_runs=children),
         progress=progress,
         interruption=interruption,
         strays=strays,
     )
+
+
+def _recovered(run: Run, repository: str, child: IssueUrl) -> Mapping[str, object] | None:
+    """Finish a child's Run that was killed; return its document, None where that could not be done now."""
+    assert run.logs is not None  # noqa: S101 - commands have them
+    recovery = Recovery(run=run, logs=run.logs, repository=repository, report=run.report)
+    recovered = [one for one in recovery.recover() if one.issue_url == str(child)]
+    if not recovered:
+        return {"result": "not-begun", "cause": "its process was killed before it had begun", "code": Code.KILLED}
+    ended = recovered[-1].outcome
+    return as_document(ended) if ended else None
 
 
 def conventions(settings: Settings) -> Conventions:
@@ -259,6 +235,8 @@ def conventions(settings: Settings) -> Conventions:
         merges=settings.merge,
         fixes_base=settings.base_fix,
         base_fix_limit=settings.limits.base_fix,
+        parallel=settings.spec.parallel,
+        ticket_limit=settings.limits.ticket,
         merge_method=settings.merge_method,
         repairs=settings.repair.limit,
         moves=settings.repair.moves,
@@ -332,27 +310,3 @@ def _issue_url(text: str) -> IssueUrl:
     if server and server.lower() != url.server.lower():
         raise PreflightError(f"{url} is not on the server that GITHUB_SERVER_URL names ({server})")
     return url
-
-
-def _continue_command(options: RunOptions, url: IssueUrl, directory: Path) -> str:
-    """Return what to type in any clone: a path that was given from `directory` is made absolute."""
-    switches = (("merge", options.merge), ("base-fix", options.base_fix))
-    chosen = [f"--{name}" if wanted else f"--no-{name}" for name, wanted in switches if wanted is not None]
-    parallel = [] if options.parallel is None else ["--parallel", str(options.parallel)]
-    typed = _flags(options, directory, base=options.base)
-    return shlex.join(["nightkeep", "run", str(url), *typed, *chosen, *parallel])
-
-
-def _flags(options: RunOptions, directory: Path, *, base: str | None = None) -> list[str]:
-    """Return the flags that another Run, into `base`, is started with from this clone."""
-    token_file = None if options.token_file is None else os.path.normpath(directory / options.token_file)
-    agent = None if options.agent is None else _from_anywhere(options.agent, directory)
-    given = (("--agent", agent), ("--base", base), ("--token-file", token_file))
-    return [word for name, value in given if value is not None for word in (name, value)]
-
-
-def _from_anywhere(agent: str, directory: Path) -> str:
-    program, *arguments = split_command("agent", agent)
-    if not is_relative_path(program):
-        return agent
-    return shlex.join([os.path.normpath(directory / program), *arguments])

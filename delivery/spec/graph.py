@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from delivery.causes import Code
-from worktree import Preserved
+from delivery.child_runs import ChildEnding
 
 UNREADY = frozenset({"ready-for-human", "needs-info", "needs-triage", "wontfix"})
 """The labels, in lower case, of a Ticket that waits for a person."""
@@ -36,22 +36,7 @@ class Ticket:
     unseen_blockers: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TicketEnding:
-    """How the Run of a Ticket ended, as its document says; `landed` when it was merged into the Spec branch.
-
-    `cause` and `code` say why it was not. `preserved` and `places` say where what it made is.
-    """
-
-    landed: bool = False
-    url: str | None = None
-    cause: str | None = None
-    code: Code | None = None
-    preserved: Preserved = Preserved.NOTHING_MADE
-    places: tuple[tuple[str, str], ...] = ()
-
-
-Attempts = Mapping[str, TicketEnding | None]
+Attempts = Mapping[str, ChildEnding | None]
 """The Runs that this Spec run has started, by the Tickets' names; None for one that has not ended."""
 
 
@@ -131,11 +116,11 @@ class Graph:
         if ticket.name in attempts and ending is None:
             return Standing(name=ticket.name, is_done=False, words="running")
         if not ticket.is_open:
-            words = f"landed with {ending.url}" if ending and ending.landed else "done"
+            words = f"landed with {ending.url}" if ending and ending.merged else "done"
             return Standing(name=ticket.name, is_done=True, words=words)
         if ending is None:
             return Standing(name=ticket.name, is_done=False, words=self._why_not(ticket, attempts) or "not started")
-        if ending.landed:
+        if ending.merged:
             words = f"landed with {ending.url}, but is still open"
             return Standing(name=ticket.name, is_done=False, words=words)
         if ending.code is Code.INTERRUPTED:

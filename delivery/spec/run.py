@@ -1,9 +1,10 @@
 """A Spec run: an issue with sub-issues, worked on Ticket by Ticket, reviewed as a whole, and delivered like a Run."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from delivery.branches import Continuation
 from delivery.causes import Code, Stage
+from delivery.child_runs import ConfiguredBy
 from delivery.claim import Claim
 from delivery.conventions import Conventions
 from delivery.delivery import Opening
@@ -17,23 +18,24 @@ from delivery.run import Run
 from delivery.session import SessionResult, Sessions
 from delivery.spec.account import Account
 from delivery.spec.reading import read_graph
-from delivery.spec.runs import TicketRuns
 from delivery.spec.working_off import WorkingOff
 from worktree import ABSENT, Preserved, RefUpdate, WorktreeError
 
 _MOST_NAMED = 10  # Tickets in a sentence
 
 
+def spec_run(run: Run) -> "SpecRun":
+    """Return what works on an issue with sub-issues by the same parts."""
+    return SpecRun(**{part.name: getattr(run, part.name) for part in fields(run)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecRun(Run):
-    """One Spec, worked on once: at most `parallel` Tickets at a time, by `runs`.
+    """One Spec, worked on once, by `child_runs`.
 
     The Spec branch is what a Run calls its Issue branch. It is on origin before any Ticket is begun, and Tickets get
     there through GitHub; only the review of the whole has a worktree.
     """
-
-    runs: TicketRuns
-    parallel: int
 
     def execute(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
         """Carry out `plan` to the end, as a Run does; raises PreflightError also where nothing is left to be done."""
@@ -54,19 +56,9 @@ class SpecRun(Run):
         work: WorkingOff | None = None
         try:
             self._begin(plan, account, claim)
-            work = WorkingOff(
-                graph=read_graph(self.github, self.url, conventions.unready_labels),
-                read=lambda: read_graph(self.github, self.url, conventions.unready_labels),
-                runs=self.runs,
-                account=account,
-                parallel=self.parallel,
-                keep_fence=claim.keep,
-                interruption=self.interruption,
-                journal=self.journal,
-                report=self.report,
-                redact=self.redact,
-            )
-            self._require_done(work.to_the_end())
+            work = self._working_off(plan, conventions, account, claim)
+            with work.runs.ended():
+                self._require_done(work.to_the_end())
             reviewed, run = self._ready_for_review(plan, account)
         except Exception as error:
             return self._failed(plan, conventions, account, work, error, claim)
@@ -76,6 +68,30 @@ class SpecRun(Run):
             # The review could not begin; what Tickets have merged is there all the same.
             outcome = replace(outcome, preserved=Preserved.ORIGIN, pull_request=outcome.pull_request or account.pull)
         return replace(outcome, places=(*outcome.places, *work.kept_here))
+
+    def _working_off(self, plan: Plan, conventions: Conventions, account: Account, claim: Claim) -> WorkingOff:
+        # What Tickets have merged into the Spec branch has no say in how the next one is run: nobody has reviewed it.
+        runs, settled = self.child_runs, ConfiguredBy(base=plan.base, commit=plan.base_commit)
+        assert runs is not None  # noqa: S101 - every command that works on issues has them
+        return WorkingOff(
+            graph=read_graph(self.github, self.url, conventions.unready_labels),
+            read=lambda: read_graph(self.github, self.url, conventions.unready_labels),
+            start=lambda number: runs.start(
+                number,
+                plan.branch,
+                limit=conventions.ticket_limit,
+                spec=plan.issue.number,
+                configured_by=settled,
+            ),
+            runs=runs,
+            account=account,
+            parallel=conventions.parallel,
+            keep_fence=claim.keep,
+            interruption=self.interruption,
+            journal=self.journal,
+            report=self.report,
+            redact=self.redact,
+        )
 
     def _begin(self, plan: Plan, account: Account, claim: Claim) -> None:
         """Bring the Spec branch to origin, or make a draft of the pull request that it has."""

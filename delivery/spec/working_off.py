@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from delivery.child_runs import ChildEnding, ChildRuns
 from delivery.spec.account import Account
 from delivery.spec.checklist import checklist
-from delivery.spec.graph import Graph, Over, Standing, Start, Ticket, TicketEnding, Wait
-from delivery.spec.runs import TicketRuns
+from delivery.spec.graph import Graph, Over, Standing, Start, Ticket, Wait
 from worktree import FenceLostError, Interruption, Journal, Preserved, Redactor
 
 _GLANCE = 0.2  # seconds between looks, while Tickets run, whether a signal has come
@@ -15,8 +15,8 @@ _GLANCE = 0.2  # seconds between looks, while Tickets run, whether a signal has 
 
 @dataclass(slots=True, kw_only=True)
 class WorkingOff:
-    """The Tickets of one Spec run. `graph` is how they are now, `read` reads that anew; `keep_fence` is called while
-    Tickets run, see `Claim.keep`.
+    """The Tickets of one Spec run. `graph` is how they are now, `read` reads that anew. `start` starts one of `runs` on
+    a Ticket, at most `parallel` at once; `keep_fence` is called while Tickets run, see `Claim.keep`.
 
     Trouble that is no Ticket's own (GitHub does not answer, no process can be started) starts nothing more; what runs
     is waited for, and then it is raised.
@@ -24,7 +24,8 @@ class WorkingOff:
 
     graph: Graph
     read: Callable[[], Graph]
-    runs: TicketRuns
+    start: Callable[[int], None]
+    runs: ChildRuns
     account: Account
     parallel: int
     keep_fence: Callable[[], object]
@@ -32,7 +33,7 @@ class WorkingOff:
     journal: Journal
     report: Callable[[str], None]
     redact: Redactor
-    attempts: dict[str, TicketEnding | None] = field(default_factory=dict, init=False)
+    attempts: dict[str, ChildEnding | None] = field(default_factory=dict, init=False)
     _error: Exception | None = field(default=None, init=False)
 
     def to_the_end(self) -> tuple[str, ...]:
@@ -63,13 +64,13 @@ class WorkingOff:
     @property
     def has_landed(self) -> bool:
         """Whether a Ticket was merged into the Spec branch."""
-        return any(ending is not None and ending.landed for ending in self.attempts.values())
+        return any(ending is not None and ending.merged for ending in self.attempts.values())
 
     @property
     def has_made(self) -> bool:
         """Whether a Ticket's Run has made anything, landed or not."""
         endings = [ending for ending in self.attempts.values() if ending is not None]
-        return any(ending.landed or ending.preserved is not Preserved.NOTHING_MADE for ending in endings)
+        return any(ending.merged or ending.preserved is not Preserved.NOTHING_MADE for ending in endings)
 
     @property
     def kept_here(self) -> tuple[tuple[str, str], ...]:
@@ -77,7 +78,7 @@ class WorkingOff:
         return tuple(
             (f"{name}, {what}", where)
             for name, ending in self.attempts.items()
-            if ending is not None and ending.preserved is Preserved.MACHINE and not ending.landed
+            if ending is not None and ending.preserved is Preserved.MACHINE and not ending.merged
             for what, where in ending.places
         )
 
@@ -85,7 +86,7 @@ class WorkingOff:
     def is_kept_here(self) -> bool:
         """Whether a failed Run has kept something only on this machine."""
         endings = [ending for ending in self.attempts.values() if ending is not None]
-        return any(ending.preserved is Preserved.MACHINE and not ending.landed for ending in endings)
+        return any(ending.preserved is Preserved.MACHINE and not ending.merged for ending in endings)
 
     @property
     def _is_stopping(self) -> bool:
@@ -96,7 +97,7 @@ class WorkingOff:
             self.journal.enter("ticket", number=ticket.number)
             self.report(f"starting on {ticket.name}")
             try:
-                self.runs.start(ticket.number)
+                self.start(ticket.number)
             except OSError as error:
                 self._stop_for(error)
                 return
@@ -118,7 +119,7 @@ class WorkingOff:
             name = f"#{number}"
             self.attempts[name] = ending
             self.report(
-                f"{name} has landed: {ending.url}" if ending.landed else f"{name} has not landed: {ending.cause}"
+                f"{name} has landed: {ending.url}" if ending.merged else f"{name} has not landed: {ending.cause}"
             )
         try:
             self.graph = self.read()

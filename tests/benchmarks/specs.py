@@ -1,13 +1,14 @@
 """What the coordinator of a Spec run asks GitHub for, besides what the Runs of its Tickets ask for themselves."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from delivery.causes import Code
+from delivery.child_runs import ChildEnding
 from delivery.github import GitHub
 from delivery.issue_url import IssueUrl
 from delivery.spec.account import Account
-from delivery.spec.graph import TicketEnding
 from delivery.spec.reading import read_graph
 from delivery.spec.working_off import WorkingOff
 from runner.hub import Exchange, Hub
@@ -29,24 +30,29 @@ class _Landing:
         self._hub = hub
         self._running: list[int] = []
 
-    def start(self, number: int) -> None:
-        """Begin a Ticket."""
+    def start(self, number: int, base: str, **_settings: object) -> None:
+        """Begin a Ticket, which will land in the branch that everything lands in."""
+        assert base == "issue-1"
         self._running.append(number)
 
-    def wait(self, _seconds: float) -> Mapping[int, TicketEnding]:
+    def wait(self, _seconds: float) -> Mapping[int, ChildEnding]:
         """End the Ticket that was begun first."""
         number = self._running.pop(0)
         if number % _FAILING == 0:
-            return {number: TicketEnding(cause="the agent exited 3", code=Code.AGENT)}
+            return {number: ChildEnding(cause="the agent exited 3", code=Code.AGENT)}
         (self._world.launch / f"part-{number}.txt").write_text("done\n")
         commit(self._world.launch, f"Part {number}")
         git(self._world.launch, "push", "-q", "origin", "HEAD:refs/heads/issue-1")
         self._hub.people(NAME).close(number, "writer")
-        return {number: TicketEnding(landed=True, url=f"{self._hub.url}/{NAME}/pull/{1000 + number}")}
+        return {number: ChildEnding(merged=True, url=f"{self._hub.url}/{NAME}/pull/{1000 + number}")}
 
     def tell(self) -> None:
         """Nobody interrupts a benchmark."""
         raise AssertionError
+
+    def ended(self) -> AbstractContextManager[None]:
+        """Nothing runs by itself."""
+        return nullcontext()
 
 
 def spec_rows(root: Path) -> list[Row]:
@@ -74,10 +80,12 @@ def _calls(root: Path, tickets: int) -> int:
         github = GitHub(api_url=f"{hub.url}/api/v3", token=WRITER, repository=NAME)
         issue = github.issue(1)
         exchanges.clear()
+        landing = _Landing(world, hub)
         work = WorkingOff(
             graph=read_graph(github, url),
             read=lambda: read_graph(github, url),
-            runs=_Landing(world, hub),
+            start=lambda number: landing.start(number, "issue-1", limit=1),
+            runs=landing,
             account=Account(github=github, spec=issue, base="main", branch="issue-1", report=_nothing),
             parallel=_PARALLEL,
             keep_fence=list,

@@ -10,6 +10,7 @@ from typing import Any
 from runner.hub import Check, Source
 from tests.scenarios.repairing import COMMITS, QUICKLY, cause, move_base, shell
 from tests.scenarios.stage import NAME, NIGHTKEEP, Result, Stage
+from tests.scenarios.test_conventions import convene
 from tests.scenarios.test_signals import nothing_left, running, wait_for
 from tests.world import git
 
@@ -71,6 +72,14 @@ def test_without_leave_the_failure_is_the_cause_and_the_note_says_what_to_type(s
     typed = next(line for line in note.splitlines() if line.startswith("nightkeep run "))
     assert typed.endswith(" --base-fix")
     assert f"to have main mended first, by a Run of its own: {typed}\n" in result.stderr
+
+
+def test_in_a_workflow_both_runs_go_by_the_repositorys_own_file(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, LINT)
+    convene(stage, f"agent: {agent(stage)}\n")
+    within = {"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": NAME, **FIX}
+    result = stage.command("run", stage.url(stage.issue()), "--token-file", str(stage.token_file), **within)
+    assert (result.status, the_fix(stage)["state"]) == (0, "closed"), result
 
 
 def test_a_merge_run_of_a_base_fix_sees_no_inherited_failures(stage: Stage) -> None:

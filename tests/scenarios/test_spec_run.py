@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from runner.hub import drills
+from runner.hub import Check, drills
 from tests.scenarios.spec import agent, asks, order, prompt, pull_of, rows, run, spec, states
 from tests.scenarios.stage import NAME, Stage
 from tests.scenarios.test_signals import wait_for
@@ -236,6 +236,19 @@ def test_what_tickets_merge_has_no_say_in_what_is_run_for_the_next(stage: Stage)
     assert ".github/nightkeep.yml" in stage.files("issue-1")
 
 
+def test_nor_for_what_mends_the_branch_that_they_merge_into(stage: Stage) -> None:
+    spec(stage, [[], [2]])
+    stage.hub.ci.add(NAME, Check("lint", branches="issue-2"))
+    for branch in ("issue-1", "issue-3", "issue-7"):
+        stage.hub.ci.add(NAME, Check("lint", command="test -e linted.txt", branches=branch))
+    evil = f"mkdir -p .github; printf 'setup: touch {stage.root}/evil\\n' > .github/nightkeep.yml; git add -A"
+    place = f"127.0.0.1:{stage.hub.url.rpartition(':')[2]}/{NAME}"
+    script = agent(stage, t2=f"{evil}; git commit -qm Evil", t7="echo linted > linted.txt")
+    result = run(stage, script, "--base-fix", NIGHTKEEP_TRUSTED_REPOSITORIES=place)
+    assert (result.status, (stage.root / "evil").exists()) == (0, False), result
+    assert "linted.txt" in stage.files("issue-1"), result
+
+
 def test_the_token_of_the_environment_reaches_the_tickets_and_no_agent(stage: Stage) -> None:
     spec(stage, [[]])
     arguments = ("run", stage.url(1), "--agent", agent(stage, t2="env > env.txt; git add -A; git commit -qm Env"))
@@ -272,7 +285,7 @@ def test_a_policy_refusal_of_the_whole_leaves_it_ready(stage: Stage) -> None:
 def test_the_hidden_options_stay_hidden(stage: Stage) -> None:
     shown = stage.command("run", "--help").stdout
     assert "--parallel" in shown
-    assert "ticket-of" not in shown
+    assert not {"--child", "--ticket-of", "--configured-by"} & set(shown.split())
 
 
 def test_a_ticket_that_takes_too_long_is_told_to_stop_and_keeps_its_work(stage: Stage) -> None:

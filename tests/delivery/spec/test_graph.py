@@ -6,12 +6,13 @@ from collections.abc import Mapping
 import pytest
 
 from delivery.causes import Code
-from delivery.spec.graph import Attempts, Blocker, Graph, Over, Start, Step, Ticket, TicketEnding, Wait
+from delivery.child_runs import ChildEnding
+from delivery.spec.graph import Attempts, Blocker, Graph, Over, Start, Step, Ticket, Wait
 
 UNREADY = frozenset({"needs-info", "wontfix"})
-LANDED = TicketEnding(landed=True, url="https://hub/pull/9")
-FAILED = TicketEnding(cause="the agent exited 3", code=Code.AGENT, url="https://hub/pull/8")
-STOPPED = TicketEnding(cause="interrupted by SIGTERM", code=Code.INTERRUPTED)
+LANDED = ChildEnding(merged=True, url="https://hub/pull/9")
+FAILED = ChildEnding(cause="the agent exited 3", code=Code.AGENT, url="https://hub/pull/8")
+STOPPED = ChildEnding(cause="interrupted by SIGTERM", code=Code.INTERRUPTED)
 
 
 def ticket(number: int, *blockers: str, **facts: object) -> Ticket:
@@ -88,7 +89,7 @@ def test_nothing_starts_any_more_when_it_is_stopping(attempts: Attempts, expecte
         ),
         pytest.param(ticket(3), {"#3": STOPPED}, "interrupted", False, id="interrupted"),
         pytest.param(ticket(3), {"#3": FAILED}, "failed, see https://hub/pull/8", False, id="failed"),
-        pytest.param(ticket(3), {"#3": TicketEnding(cause="no")}, "failed", False, id="failed-without-pull-request"),
+        pytest.param(ticket(3), {"#3": ChildEnding(cause="no")}, "failed", False, id="failed-without-pull-request"),
         pytest.param(
             ticket(3, labels=frozenset({"wontfix", "Needs-Info"})),
             {},
@@ -153,7 +154,7 @@ def test_any_graph_is_worked_off_in_order_and_ends(seed: int) -> None:
         n: {"labels": frozenset({"wontfix"})} for n in numbers if chance.random() < 0.05
     }
     is_open = dict.fromkeys(numbers, True)
-    attempts: dict[str, TicketEnding | None] = {}
+    attempts: dict[str, ChildEnding | None] = {}
     parallel, tried = chance.randint(1, 4), list[str]()
     for _ in range(5 * len(numbers)):
         now = graph(*(_as_it_is(n, links, is_open, odd) for n in numbers))
