@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from delivery.checks import Patience, Required
 from delivery.prompt import Instructions
+from delivery.ready_facts import UNREADY
 from worktree import CommitRule, Pace
 
 
@@ -41,5 +42,5 @@ class Conventions:
     pace: Pace = field(default_factory=Pace)
     ready_label: str = "ready-for-agent"
     in_progress_label: str = "in-progress"
-    unready_labels: Sequence[str] = ("ready-for-human", "needs-info", "needs-triage", "wontfix")
+    unready_labels: Sequence[str] = UNREADY
     bots: Sequence[str] = ()

@@ -1,19 +1,22 @@
 """Issues that wait for each other."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
 
 from delivery.github import QueuedIssue
 
 Key = tuple[str, int]
+"""An issue: its repository's name in small letters, and its number."""
+_Issue = TypeVar("_Issue", bound=Hashable)
 
 
-def cycle_of(start: Key, waits: Mapping[Key, Sequence[Key]]) -> tuple[Key, ...]:
+def cycle_of(start: _Issue, waits: Mapping[_Issue, Sequence[_Issue]]) -> tuple[_Issue, ...]:
     """Return the shortest way along which `start` waits for itself, it first; empty when it does not.
 
     `waits` says which issue waits for which others.
     """
-    came_from: dict[Key, Key] = {}
+    came_from: dict[_Issue, _Issue] = {}
     waiting = deque([start])
     while waiting:
         here = waiting.popleft()

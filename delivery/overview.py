@@ -3,27 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from delivery.branches import branch_number
-from delivery.github import PullRequest, QueuedIssue, Ticket
-from delivery.ready_facts import Fact, Name, name_of
-
-
-class State(StrEnum):
-    """How it stands with an issue, in the order in which a person wants to know."""
-
-    RUNNING = "runs"
-    FAILED = "failed"
-    DELIVERED = "delivered"
-    STARTED = "started"
-    READY = "ready"
-    WAITING = "waits"
-    BLOCKED = "blocked"
-    FOR_PEOPLE = "for people"
-    SUB_ISSUE = "sub-issue"
-    DONE = "done"
-
+from delivery.github import PullRequest, QueuedIssue
+from delivery.issue_state import State
+from delivery.ready_facts import Fact, Name
+from delivery.spec.graph import Graph
 
 # What an issue is that is passed over for that.
 _STATES = {
@@ -85,24 +70,16 @@ def line_of_working(working: Working, pulls: Iterable[PullRequest], parts: tuple
     return Line(state=state, name=f"#{working.number}", title=working.title, text=text, pull_request=url, parts=parts)
 
 
-def line_of_ticket(ticket: Ticket, repository: str, running: Mapping[int, str], unready: Iterable[str]) -> Line:
-    """Return how it stands with a sub-issue; `running` says who works on which issue of the repository."""
-    name = name_of(ticket, repository)
-    blockers = [name_of(one, repository) for one in ticket.blockers if one.is_open]
-    worn = sorted(label for label in ticket.labels if label.lower() in {one.lower() for one in unready})
-    own = ticket.repository.lower() == repository.lower()
-    if not ticket.is_open:
-        state, text = State.DONE, "closed"
-    elif own and ticket.number in running:
-        state, text = State.RUNNING, running[ticket.number]
-    elif worn:
-        state, text = State.FOR_PEOPLE, f"labelled {', '.join(worn)}"
-    elif blockers or ticket.unseen_blockers:
-        unseen = [f"{ticket.unseen_blockers} that the token may not see"] if ticket.unseen_blockers else []
-        state, text = State.BLOCKED, f"blocked by {', '.join([*blockers, *unseen])}"
-    else:
-        state, text = State.WAITING, "not started"
-    return Line(state=state, name=name, title=ticket.title, text=text)
+def lines_of_tickets(graph: Graph, running: Mapping[int, str]) -> tuple[Line, ...]:
+    """Return how it stands with the sub-issues of an issue; `running` says who works on which of the repository's."""
+    holders = {f"#{number}": holder for number, holder in running.items()}
+    attempts = dict.fromkeys(holders)
+    lines = []
+    for ticket in graph.tickets:
+        seen = graph.standing(ticket, attempts)
+        text = holders.get(seen.name, "") if seen.state is State.RUNNING else seen.words
+        lines.append(Line(state=seen.state, name=seen.name, title=ticket.title, text=text))
+    return tuple(lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

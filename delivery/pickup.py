@@ -220,7 +220,7 @@ class Pickup:
         seen, waiting = {issue.number}, list(issue.blockers)
         while waiting and len(seen) < _DEEPEST:
             linked = waiting.pop(0)
-            if linked.number in seen or not linked.is_open or linked.repository.lower() != self.repository.lower():
+            if linked.number in seen or not linked.is_open or not linked.is_in(self.repository):
                 continue
             seen.add(linked.number)
             try:
@@ -260,8 +260,7 @@ class Pickup:
 
 def _own(linked: Linked | None, repository: str, issues: Mapping[int, QueuedIssue]) -> QueuedIssue | None:
     """Return the issue at the other end of a link, if it is one of those."""
-    is_own = linked is not None and linked.repository.lower() == repository.lower()
-    return issues.get(linked.number) if linked is not None and is_own else None
+    return issues.get(linked.number) if linked is not None and linked.is_in(repository) else None
 
 
 def holder_of(claim: Standing | None) -> str:

@@ -11,7 +11,7 @@ from delivery.base_fix_choice import BASE_FIX
 from delivery.branches import branch_number
 from delivery.github import Deed, Role, Word
 from delivery.labelling import Labelling, changes_since, labelling
-from delivery.ready_facts import Fact, Facts, Lets, Name, clock, lets, listed, name_of, who, why_not, worn
+from delivery.ready_facts import Fact, Facts, Lets, Name, clock, lets, listed, who, why_not, worn
 from delivery.tries import waits_until
 
 
@@ -85,12 +85,12 @@ def _open(facts: Facts) -> Fact:
 def _label(facts: Facts) -> Fact:
     if facts.vanished:
         return Fact(Name.LABEL, Lets.YES, "was taken when it was ready")
-    found = worn(facts, facts.rules.ready)
+    found = worn(facts.issue.labels, facts.rules.ready)
     return Fact(Name.LABEL, lets(found), f"is labelled {found[0]}" if found else f"is not labelled {facts.rules.ready}")
 
 
 def _unready(facts: Facts) -> Fact:
-    found = worn(facts, *facts.rules.unready)
+    found = worn(facts.issue.labels, *facts.rules.unready)
     return Fact(
         Name.UNREADY,
         lets(not found),
@@ -104,7 +104,7 @@ def _claim(facts: Facts) -> Fact:
     if facts.vanished:
         gone = facts.vanished
         return Fact(Name.CLAIM, Lets.YES, f"was taken by run {gone.run} on {gone.host}, which gives no sign of life")
-    found = worn(facts, facts.rules.in_progress)
+    found = worn(facts.issue.labels, facts.rules.in_progress)
     return Fact(Name.CLAIM, lets(not found), f"is labelled {found[0]}" if found else "is taken by nobody")
 
 
@@ -112,11 +112,11 @@ def _spec(facts: Facts) -> Fact:
     parent = facts.issue.parent
     if parent is None:
         return Fact(Name.SPEC, Lets.YES, "is no sub-issue")
-    return Fact(Name.SPEC, Lets.NO, f"is a sub-issue of {name_of(parent, facts.repository)}, and is worked on with it")
+    return Fact(Name.SPEC, Lets.NO, f"is a sub-issue of {parent.name_in(facts.repository)}, and is worked on with it")
 
 
 def _base_fix(facts: Facts) -> Fact:
-    found = worn(facts, BASE_FIX)
+    found = worn(facts.issue.labels, BASE_FIX)
     why = f"is labelled {found[0]}, and is worked on by the Run that needs it" if found else "is no Base fix"
     return Fact(Name.BASE_FIX, lets(not found), why)
 

@@ -1,12 +1,14 @@
 """What is known of an issue that may be taken, and how it is put into words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from delivery.github import Linked, QueuedIssue, Role
 
+UNREADY = ("ready-for-human", "needs-info", "needs-triage", "wontfix")
+"""The labels of issues that are for people, where the settings name no others."""
 _MOST_NAMED = 10
 
 
@@ -20,7 +22,7 @@ class Rules:
 
     ready: str = "ready-for-agent"
     in_progress: str = "in-progress"
-    unready: tuple[str, ...] = ("ready-for-human", "needs-info", "needs-triage", "wontfix")
+    unready: Sequence[str] = UNREADY
     settle: timedelta = timedelta(minutes=10)
     bots: tuple[str, ...] = ()
 
@@ -93,26 +95,20 @@ class Fact:
     text: str
 
 
-def name_of(linked: Linked, repository: str) -> str:
-    """Return how an issue is called in texts about another one of `repository`."""
-    own = linked.repository.lower() == repository.lower()
-    return f"#{linked.number}" if own else f"{linked.repository}#{linked.number}"
-
-
 def lets(fact: object) -> Lets:
     """Say whether something lets the issue be taken."""
     return Lets.YES if fact else Lets.NO
 
 
-def worn(facts: Facts, *labels: str) -> list[str]:
-    """Return those labels that the issue has, as it spells them."""
-    wanted = {label.lower() for label in labels}
-    return sorted(label for label in facts.issue.labels if label.lower() in wanted)
+def worn(labels: Iterable[str], *wanted: str) -> list[str]:
+    """Return those of an issue's labels that are wanted, whatever their case, as the issue spells them."""
+    named = {label.lower() for label in wanted}
+    return sorted(label for label in labels if label.lower() in named)
 
 
 def listed(facts: Facts, linked: Sequence[Linked]) -> str:
     """Name issues, the first ones."""
-    names = [name_of(one, facts.repository) for one in linked]
+    names = [one.name_in(facts.repository) for one in linked]
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

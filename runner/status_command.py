@@ -42,9 +42,10 @@ def show_status(
 def overview(looking: Picking) -> "Overview":
     """Look at GitHub, origin and this machine. Raises PreflightError, GitError and Interrupted."""
     from delivery.claims import Expired
-    from delivery.overview import Line, Overview, Working, line_of_ready, line_of_ticket, line_of_working
+    from delivery.overview import Line, Overview, Working, line_of_ready, line_of_working, lines_of_tickets
     from delivery.pickup import holder_of
     from delivery.preflight import unanswered
+    from delivery.spec.graph import Graph
 
     access, github = looking.access, looking.pickup.github
     listed = list_worktrees(access.launch.common)
@@ -68,7 +69,8 @@ def overview(looking: Picking) -> "Overview":
             for line in hidden:
                 access.say(f"#{number} has {line}")
             unready = looking.settings.labels.unready
-            return tuple(line_of_ticket(one, looking.place.repository, alive, unready) for one in tickets)
+            graph = Graph(repository=looking.place.repository, tickets=tickets, unseen=unseen, unready=unready)
+            return lines_of_tickets(graph, alive)
 
         lines = [
             line_of_ready(issue, against, parts(issue.number) if issue.tickets else ())

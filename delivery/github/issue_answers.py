@@ -36,10 +36,18 @@ class Linked:
     labels: frozenset[str] = frozenset()
     parent: tuple[str, int] | None = None
 
+    def is_in(self, repository: str) -> bool:
+        """Whether it is one of that repository's."""
+        return self.repository.lower() == repository.lower()
+
+    def name_in(self, repository: str) -> str:
+        """Return how it is called in texts about another issue of that repository."""
+        return f"#{self.number}" if self.is_in(repository) else f"{self.repository}#{self.number}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket(Linked):
-    """A sub-issue. `unseen_blockers` are those that the token may not see."""
+    """A sub-issue, and how many it has itself; `unseen_blockers` are those that the token may not see."""
 
     tickets: int = 0
     blockers: tuple[Linked, ...] = ()
@@ -69,7 +77,7 @@ class Deed:
 class QueuedIssue:
     """An issue with all that decides whether it may be taken.
 
-    `deeds` are those on labels and title, the oldest first, and perhaps not all when `deeds_are_whole` is False.
+    `deeds` are the last ones on labels and title, the oldest first.
     `linked_at` is when a sub-issue or a blocker was last added or removed. `edited_by` changed the text last, at
     `edited_at`; both are None for a text that is as it was first, and `edited_by` is "" when the account is gone.
     """
@@ -90,7 +98,6 @@ class QueuedIssue:
     blockers: tuple[Linked, ...] = ()
     unseen_blockers: int = 0
     deeds: tuple[Deed, ...] = ()
-    deeds_are_whole: bool = True
     linked_at: datetime | None = None
 
 

@@ -16,7 +16,6 @@ fragment Whole on Issue {
   subIssuesSummary { total completed }
   blockedBy(first: 50) { totalCount pageInfo { hasNextPage endCursor } nodes { ...Linked } }
   words: timelineItems(last: 50, itemTypes: [LABELED_EVENT, UNLABELED_EVENT, RENAMED_TITLE_EVENT]) {
-    pageInfo { hasPreviousPage }
     nodes {
       __typename
       ... on LabeledEvent { createdAt actor { __typename login } label { name } }

@@ -105,25 +105,6 @@ class Issues:
         """Whether an issue is open now; an answer that is still the same does not count against the limit."""
         return self._transport.get(f"issues/{number}", lambda seen: bool(seen["state"] == "open"))
 
-    def add_ticket(self, number: int, ticket: int) -> None:
-        """Make an issue of this repository a sub-issue of another one."""
-        child = self._id(ticket)
-        wanted = {"sub_issue_id": child, "replace_parent": True}
-        self._transport.patiently(
-            lambda: identified(
-                self._transport.send("POST", f"issues/{number}/sub_issues", wanted), "number", "sub-issue"
-            )
-        )
-
-    def add_blocker(self, number: int, blocker: int) -> None:
-        """Let an issue of this repository block another one."""
-        wanted = {"issue_id": self._id(blocker)}
-        path = f"issues/{number}/dependencies/blocked_by"
-        self._transport.patiently(lambda: identified(self._transport.send("POST", path, wanted), "number", "blocker"))
-
-    def _id(self, number: int) -> int:
-        return self._transport.get(f"issues/{number}", lambda issue: int(issue["id"]))
-
     def _pages(self, variables: Mapping[str, object]) -> Iterator[Any]:
         after: str | None = None
         for _ in range(_MOST_PAGES):
@@ -208,7 +189,6 @@ class Issues:
             blockers=blockers,
             unseen_blockers=unseen,
             deeds=tuple(read_deed(one) for one in node["words"]["nodes"] if one),
-            deeds_are_whole=not node["words"]["pageInfo"]["hasPreviousPage"],
             linked_at=max(links, default=None),
         )
 

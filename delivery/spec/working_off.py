@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from delivery.child_runs import ChildEnding, ChildRuns
+from delivery.github import Ticket
 from delivery.spec.account import Account
 from delivery.spec.checklist import checklist
-from delivery.spec.graph import Graph, Over, Standing, Start, Ticket, Wait
+from delivery.spec.graph import Graph, Over, Standing, Start, Wait
 from worktree import FenceLostError, Interruption, Journal, Preserved, Redactor
 
 _GLANCE = 0.2  # seconds between looks, while Tickets run, whether a signal has come
@@ -94,14 +95,15 @@ class WorkingOff:
 
     def _start(self, tickets: tuple[Ticket, ...]) -> None:
         for ticket in tickets:
+            name = f"#{ticket.number}"
             self.journal.enter("ticket", number=ticket.number)
-            self.report(f"starting on {ticket.name}")
+            self.report(f"starting on {name}")
             try:
                 self.start(ticket.number)
             except OSError as error:
                 self._stop_for(error)
                 return
-            self.attempts[ticket.name] = None
+            self.attempts[name] = None
         self._show()
 
     def _wait(self) -> None:

@@ -88,8 +88,8 @@ def test_checks_are_asked_for_as_described(github: GitHub, pull: int, hub: Hub) 
 def test_issues_are_asked_for_as_described(github: GitHub, hub: Hub) -> None:
     people, issues = hub.people(NAME), github.issues
     spec, ticket, blocker = (people.open(login) for login in ("ada", "robot[bot]", "ghost"))
-    issues.add_ticket(spec, ticket)
-    issues.add_blocker(ticket, blocker)
+    people.add_sub_issue(spec, ticket, "writer")
+    people.block(ticket, blocker, "writer")
     people.label(spec, "olga", "Ready", "bug")
     people.label(blocker, "olga", "working")
     people.close(blocker, "olga")
@@ -120,7 +120,7 @@ def test_issues_are_asked_for_as_described(github: GitHub, hub: Hub) -> None:
     with pytest.raises(GitHubError):
         issues.one(99)
     assert methods(Issues) == {
-        "queue", "one", "tickets", "comments", "role", "create", "add_ticket", "add_blocker", "titles", "is_open"
+        "queue", "one", "tickets", "comments", "role", "create", "titles", "is_open"
     }, "every method is to be called here"  # fmt: skip
 
 

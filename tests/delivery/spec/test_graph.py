@@ -7,28 +7,39 @@ import pytest
 
 from delivery.causes import Code
 from delivery.child_runs import ChildEnding
-from delivery.spec.graph import Attempts, Blocker, Graph, Over, Start, Step, Ticket, Wait
+from delivery.github import Linked, Ticket
+from delivery.spec.graph import Attempts, Graph, Over, Start, Step, Wait
 
-UNREADY = frozenset({"needs-info", "wontfix"})
+HERE = "acme/widget"
 LANDED = ChildEnding(merged=True, url="https://hub/pull/9")
 FAILED = ChildEnding(cause="the agent exited 3", code=Code.AGENT, url="https://hub/pull/8")
 STOPPED = ChildEnding(cause="interrupted by SIGTERM", code=Code.INTERRUPTED)
 
 
+def linked(name: str) -> Linked:
+    """Return a blocker; one in brackets is closed."""
+    repository, _, number = name.strip("()").rpartition("#")
+    is_open = not name.startswith("(")
+    return Linked(repository=repository or HERE, number=int(number), title="", url="", is_open=is_open)
+
+
 def ticket(number: int, *blockers: str, **facts: object) -> Ticket:
-    """Return a Ticket that is open; a blocker in brackets is closed."""
-    blocked = tuple(Blocker(name=name.strip("()"), is_open=not name.startswith("(")) for name in blockers)
-    there = {"name": f"#{number}", "number": number, "is_here": True, "is_open": True, "blockers": blocked}
-    return Ticket(**{**there, **facts})  # type: ignore[arg-type]  # facts by name
+    """Return a Ticket that is open; its blockers are as in `linked`."""
+    there = {"repository": HERE, "number": number, "is_open": True, "blockers": tuple(map(linked, blockers))}
+    return Ticket(title="", url="", **{**there, **facts})  # type: ignore[arg-type]  # facts by name
 
 
 def graph(*tickets: Ticket) -> Graph:
-    return Graph(tickets=tickets, unready=UNREADY)
+    return Graph(repository=HERE, tickets=tickets, unready=("needs-info", "wontfix"))
+
+
+def name(one: Ticket) -> str:
+    return one.name_in(HERE)
 
 
 def started(step: Step) -> tuple[str, ...]:
     assert isinstance(step, Start), step
-    return tuple(one.name for one in step.tickets)
+    return tuple(map(name, step.tickets))
 
 
 DIAMOND = (ticket(4), ticket(5, "#4"), ticket(6, "#4"), ticket(7, "#5", "#6"))
@@ -57,8 +68,8 @@ DIAMOND = (ticket(4), ticket(5, "#4"), ticket(6, "#4"), ticket(7, "#5", "#6"))
         pytest.param((ticket(3, "#4"), ticket(4, "#3")), {}, Over(("#3", "#4")), id="a cycle"),
         pytest.param((ticket(3, labels=frozenset({"Needs-Info"})),), {}, Over(("#3",)), id="an unready label"),
         pytest.param((ticket(3, labels=frozenset({"bug"})),), {}, ("#3",), id="another label"),
-        pytest.param((ticket(3, sub_issues=1),), {}, Over(("#3",)), id="a Spec of its own"),
-        pytest.param((ticket(3, name="acme/other#3", is_here=False),), {}, Over(("acme/other#3",)), id="elsewhere"),
+        pytest.param((ticket(3, tickets=1),), {}, Over(("#3",)), id="a Spec of its own"),
+        pytest.param((ticket(3, repository="acme/other"),), {}, Over(("acme/other#3",)), id="elsewhere"),
         pytest.param((ticket(3, is_open=False),), {}, Over(()), id="all done"),
         pytest.param((), {}, Over(()), id="no Ticket"),
     ],
@@ -97,9 +108,9 @@ def test_nothing_starts_any_more_when_it_is_stopping(attempts: Attempts, expecte
             False,
             id="labelled",
         ),
-        pytest.param(ticket(3, sub_issues=2), {}, "not ready: it has sub-issues of its own", False, id="a-Spec"),
+        pytest.param(ticket(3, tickets=2), {}, "not ready: it has sub-issues of its own", False, id="a-Spec"),
         pytest.param(
-            ticket(3, name="acme/other#3", is_here=False),
+            ticket(3, repository="acme/other"),
             {},
             "not ready: it is in another repository than the Spec",
             False,
@@ -117,9 +128,9 @@ def test_nothing_starts_any_more_when_it_is_stopping(attempts: Attempts, expecte
     ],
 )
 def test_where_a_ticket_stands(one: Ticket, attempts: Attempts, words: str, is_done: bool) -> None:  # noqa: FBT001
-    standing = graph(one, ticket(4)).standings(attempts)[0 if one.is_here else 1]
-    assert (standing.name, standing.words, standing.is_done) == (one.name, words, is_done)
-    assert standing.cause == (attempts[one.name].cause if words.startswith("failed") else None)  # type: ignore[union-attr]
+    standing = graph(one, ticket(4)).standings(attempts)[0 if one.is_in(HERE) else 1]
+    assert (standing.name, standing.words, standing.is_done) == (name(one), words, is_done)
+    assert standing.cause == (attempts[name(one)].cause if words.startswith("failed") else None)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -166,13 +177,13 @@ def test_any_graph_is_worked_off_in_order_and_ends(seed: int) -> None:
         if isinstance(step, Start):
             for one in step.tickets:
                 assert not [m for m in links[one.number] if is_open[m] or attempts.get(f"#{m}", LANDED) is None]
-                tried.append(one.name)
-                attempts[one.name] = None
-        running = [name for name, ending in attempts.items() if ending is None]
+                tried.append(name(one))
+                attempts[name(one)] = None
+        running = [one for one, ending in attempts.items() if ending is None]
         assert 0 < len(running) <= parallel
-        name = chance.choice(running)
-        attempts[name] = chance.choice([LANDED, LANDED, FAILED])
-        is_open[int(name[1:])] = attempts[name] is FAILED
+        ended = chance.choice(running)
+        attempts[ended] = chance.choice([LANDED, LANDED, FAILED])
+        is_open[int(ended[1:])] = attempts[ended] is FAILED
     else:
         raise AssertionError("it does not end")
     assert len(tried) == len(set(tried))
