@@ -5,6 +5,7 @@ what kind of trouble it is and what helps. `docs/failure-causes.md` is made of t
 """
 
 from enum import StrEnum
+from typing import Self
 
 
 class Stage(StrEnum):
@@ -24,120 +25,114 @@ class Stage(StrEnum):
 
 
 class Code(StrEnum):
-    """What kind of cause ended a Run; see `hint_of`."""
+    """What kind of cause ended a Run. `hint` says what helps against it.
 
-    INTERRUPTED = "interrupted"
-    KILLED = "killed"
-    BUG = "bug"
-    MACHINE = "machine-trouble"
-    GIT = "git-failed"
-    GITHUB = "github-refused"
-    GITHUB_UNAVAILABLE = "github-unavailable"
-    TOKEN = "token-refused"  # noqa: S105 - the name of a cause
-    PERMISSION = "permission-missing"
-    WORKTREE = "worktree-not-made"
-    TICKETS = "tickets-not-done"
-    SETUP = "setup-failed"
-    AGENT = "agent-failed"
-    AGENT_LIMIT = "agent-usage-limit"
-    AGENT_LOGIN = "agent-login"
-    MODEL = "model-unavailable"
-    PROCESSES = "processes-left"
-    UNSETTLED = "worktree-unsettled"
-    NOTHING_MADE = "nothing-made"
-    VERIFY = "verify-failed"
-    PUSH_REFUSED = "push-refused"
-    PULL_REQUEST = "pull-request-changed"
-    CONFLICT = "conflict-left"
-    NOT_MERGEABLE = "not-mergeable"
-    REPAIRS = "repairs-exhausted"
-    UPSTREAM = "upstream-kept-moving"
-    CHECKS_FAILED = "checks-failed"
-    CHECKS_INHERITED = "checks-inherited"
-    BASE_FIX = "base-fix-failed"
-    CHECKS_VANISHED = "checks-vanished"
-    CHECKS_PENDING = "checks-timed-out"
-    CHECKS_MISSING = "checks-missing"
-    MERGED_ELSEWHERE = "merged-elsewhere"
-    POLICY_REFUSAL = "policy-refusal"
-    LEASE_LOST = "lease-lost"
+    `stage` is where in a Run causes of that kind belong, None when that depends on where they came up.
+    """
 
+    hint: str
+    stage: Stage | None
 
-_HINTS = {
-    Code.INTERRUPTED: "A signal, or a cancelled job, ended the Run; continue it when you like.",
-    Code.KILLED: "Nightkeep itself was killed; the next `nightkeep run` or `recover` in that clone finished the Run.",
-    Code.BUG: "Nightkeep broke; please report it with the lines of the Command log.",
-    Code.MACHINE: "The machine had trouble: a full disk, for example, or a program that could not be read.",
-    Code.GIT: "A git command failed; its words say why.",
-    Code.GITHUB: "GitHub refused a request; its words say why.",
-    Code.GITHUB_UNAVAILABLE: "GitHub did not answer, or asked for a longer wait than a Run has; try again later.",
-    Code.TOKEN: "The token has expired or was revoked; give a valid one.",
-    Code.PERMISSION: "The token lacks a permission; the cause names it where GitHub says so.",
-    Code.WORKTREE: "The worktree could not be made.",
-    Code.TICKETS: "Some sub-issues are still open; the checklist says why. See to them, then run the whole again.",
-    Code.SETUP: "The command in `setup` failed; its log says why.",
-    Code.AGENT: "The agent ended badly, or was stopped at a limit (`limits.session`, `limits.idle`, `limits.output`).",
-    Code.AGENT_LIMIT: "The agent's account has used up what it may use; wait until the limit ends, or add credit.",
-    Code.AGENT_LOGIN: "The agent's own login, or its key, was refused; log it in as the user that runs Nightkeep.",
-    Code.MODEL: "The service of the agent's model did not answer, or was overloaded; try again later.",
-    Code.PROCESSES: "The agent left processes that could not be stopped.",
-    Code.UNSETTLED: "The agent left HEAD elsewhere, or a git operation or a conflict unfinished.",
-    Code.NOTHING_MADE: "The agent ended well without a commit or a changed file; say more in the issue, or allow more.",
-    Code.VERIFY: "The command in `verify` fails on the branch.",
-    Code.PUSH_REFUSED: "Origin did not take the branch: somebody else's commits are on it, a rule, or what is in it.",
-    Code.PULL_REQUEST: "Somebody closed the pull request, made it a draft, or pointed it at another branch.",
-    Code.CONFLICT: "A Repair left a merge unfinished, conflict markers, or no merge at all.",
-    Code.NOT_MERGEABLE: "GitHub calls the pull request unmergeable, though the Base branch is merged into it.",
-    Code.REPAIRS: "As many Repairs as `repair.limit` allows did not help; look at what they tried.",
-    Code.UPSTREAM: "Others pushed faster than checks ran; raise `repair.moves`, or use a merge queue.",
-    Code.CHECKS_FAILED: "Checks fail, and the agent found nothing on the branch to change about it.",
-    Code.CHECKS_INHERITED: "Checks fail that fail on the Base branch, too; mend that first, or let a Run (`base-fix`).",
-    Code.BASE_FIX: "Checks fail that fail on the Base branch, too, and the Run that was to mend it there did not.",
-    Code.CHECKS_VANISHED: "GitHub listed checks of the commit, and then none.",
-    Code.CHECKS_PENDING: "Checks did not finish within `limits.checks`.",
-    Code.CHECKS_MISSING: "No check ran; see `checks.required` and `checks.grace`, or use an app's token.",
-    Code.MERGED_ELSEWHERE: "Somebody merged the pull request at another commit than the one that was checked.",
-    Code.POLICY_REFUSAL: "A rule of the Base branch forbids the merge; the pull request is ready for a person.",
-    Code.LEASE_LOST: "The Run gave no sign of life for a lease and another took the issue over, or somebody ended its "
-    "claim; what it made is on rescue refs, and branch and pull request are not its any more.",
-}
+    def __new__(cls, value: str, hint: str = "", stage: Stage | None = None) -> Self:
+        """Make a member. `Code(value)` finds it, so that a hint is asked for by a test, not by types."""
+        code = str.__new__(cls, value)
+        code._value_, code.hint, code.stage = value, hint, stage
+        return code
 
-
-# Where causes arise that arise in one stage only; others may come from anywhere.
-_STAGES = {
-    Code.SETUP: Stage.SETUP,
-    Code.VERIFY: Stage.VERIFY,
-    Code.PUSH_REFUSED: Stage.PUSH,
-    Code.PULL_REQUEST: Stage.PULL_REQUEST,
-    Code.CONFLICT: Stage.REPAIR,
-    Code.NOT_MERGEABLE: Stage.PULL_REQUEST,
-    Code.REPAIRS: Stage.REPAIR,
-    Code.UPSTREAM: Stage.REPAIR,
-    Code.CHECKS_FAILED: Stage.CHECKS,
-    Code.CHECKS_INHERITED: Stage.CHECKS,
-    Code.BASE_FIX: Stage.CHECKS,
-    Code.CHECKS_VANISHED: Stage.CHECKS,
-    Code.CHECKS_PENDING: Stage.CHECKS,
-    Code.CHECKS_MISSING: Stage.CHECKS,
-    Code.MERGED_ELSEWHERE: Stage.MERGE,
-    Code.POLICY_REFUSAL: Stage.MERGE,
-    Code.NOTHING_MADE: Stage.COMMIT,
-    Code.WORKTREE: Stage.WORKTREE,
-    Code.TICKETS: Stage.TICKETS,
-}
-
-
-def stage_of(code: Code) -> Stage | None:
-    """Return the only stage in which causes of that kind arise, None when there are several."""
-    return _STAGES.get(code)
-
-
-def hint_of(code: Code) -> str:
-    """Return what helps against causes of that kind, in a sentence."""
-    return _HINTS[code]
+    INTERRUPTED = "interrupted", "A signal, or a cancelled job, ended the Run; continue it when you like."
+    KILLED = "killed", "Nightkeep was killed; the next `nightkeep run` or `recover` in that clone finished the Run."
+    BUG = "bug", "Nightkeep broke; please report it with the lines of the Command log."
+    MACHINE = "machine-trouble", "The machine had trouble: a full disk, say, or a program that could not be read."
+    GIT = "git-failed", "A git command failed; its words say why."
+    GITHUB = "github-refused", "GitHub refused a request; its words say why."
+    GITHUB_UNAVAILABLE = (
+        "github-unavailable",
+        "GitHub did not answer, or asked for a longer wait than a Run has; try again later.",
+    )
+    TOKEN = "token-refused", "The token has expired or was revoked; give a valid one."
+    PERMISSION = "permission-missing", "The token lacks a permission; the cause names it where GitHub says so."
+    WORKTREE = "worktree-not-made", "The worktree could not be made.", Stage.WORKTREE
+    TICKETS = (
+        "tickets-not-done",
+        "Some sub-issues are still open; the checklist says why. See to them, then run the whole again.",
+        Stage.TICKETS,
+    )
+    SETUP = "setup-failed", "The command in `setup` failed; its log says why.", Stage.SETUP
+    AGENT = "agent-failed", "The agent ended badly, or met a limit (`limits.session`, `limits.idle`, `limits.output`)."
+    AGENT_LIMIT = (
+        "agent-usage-limit",
+        "The agent's account has used up what it may use; wait until the limit ends, or add credit.",
+    )
+    AGENT_LOGIN = "agent-login", "The agent's own login or key was refused; log it in as the user that runs Nightkeep."
+    MODEL = "model-unavailable", "The service of the agent's model did not answer, or was overloaded; try again later."
+    PROCESSES = "processes-left", "The agent left processes that could not be stopped."
+    UNSETTLED = "worktree-unsettled", "The agent left HEAD elsewhere, or a git operation or a conflict unfinished."
+    NOTHING_MADE = (
+        "nothing-made",
+        "The agent ended well without a commit or a changed file; say more in the issue, or allow more.",
+        Stage.COMMIT,
+    )
+    VERIFY = "verify-failed", "The command in `verify` fails on the branch.", Stage.VERIFY
+    PUSH_REFUSED = (
+        "push-refused",
+        "Origin did not take the branch: somebody else's commits are on it, a rule, or what is in it.",
+        Stage.PUSH,
+    )
+    PULL_REQUEST = (
+        "pull-request-changed",
+        "Somebody closed the pull request, made it a draft, or pointed it at another branch.",
+        Stage.PULL_REQUEST,
+    )
+    CONFLICT = "conflict-left", "A Repair left a merge unfinished, conflict markers, or no merge at all.", Stage.REPAIR
+    NOT_MERGEABLE = (
+        "not-mergeable",
+        "GitHub calls the pull request unmergeable, though the Base branch is merged into it.",
+        Stage.PULL_REQUEST,
+    )
+    REPAIRS = "repairs-exhausted", "`repair.limit` Repairs did not help; look at what they tried.", Stage.REPAIR
+    UPSTREAM = (
+        "upstream-kept-moving",
+        "Others pushed faster than checks ran; raise `repair.moves`, or use a merge queue.",
+        Stage.REPAIR,
+    )
+    CHECKS_FAILED = "checks-failed", "Checks fail, and the agent found nothing to change on the branch.", Stage.CHECKS
+    CHECKS_INHERITED = (
+        "checks-inherited",
+        "Checks fail that fail on the Base branch, too; mend that first, or let a Run (`base-fix`).",
+        Stage.CHECKS,
+    )
+    BASE_FIX = (
+        "base-fix-failed",
+        "Checks fail that fail on the Base branch, too, and the Run that was to mend it there did not.",
+        Stage.CHECKS,
+    )
+    CHECKS_VANISHED = "checks-vanished", "GitHub listed checks of the commit, and then none.", Stage.CHECKS
+    CHECKS_PENDING = "checks-timed-out", "Checks did not finish within `limits.checks`.", Stage.CHECKS
+    CHECKS_MISSING = (
+        "checks-missing",
+        "No check ran; see `checks.required` and `checks.grace`, or use an app's token.",
+        Stage.CHECKS,
+    )
+    MERGED_ELSEWHERE = (
+        "merged-elsewhere",
+        "Somebody merged the pull request at another commit than the one that was checked.",
+        Stage.MERGE,
+    )
+    POLICY_REFUSAL = (
+        "policy-refusal",
+        "A rule of the Base branch forbids the merge; the pull request is ready for a person.",
+        Stage.MERGE,
+    )
+    LEASE_LOST = (
+        "lease-lost",
+        (
+            "The Run gave no sign of life for a lease and another took the issue over, or somebody ended its claim; "
+            "what it made is on rescue refs, and branch and pull request are not its any more."
+        ),
+    )
 
 
 def as_table() -> str:
     """Return all codes, with their stages and hints, as a table in Markdown."""
-    rows = [f"| `{code}` | {stage_of(code) or 'any'} | {hint_of(code)} |" for code in Code]
+    rows = [f"| `{code}` | {code.stage or 'any'} | {code.hint} |" for code in Code]
     return "\n".join(["| code | stage | what it means, and what helps |", "| --- | --- | --- |", *rows]) + "\n"

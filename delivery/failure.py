@@ -74,7 +74,7 @@ def fail(
     unfinished: Sequence[str] = (),
     has_work: bool = False,
 ) -> Failure:
-    """End a delivery that failed with `error` in `stage`.
+    """End a delivery that failed with `error` in `stage`, or where causes of its kind belong.
 
     Preserves the work by one call on the worktree and turns the pull request into a draft, whatever preservation
     did, or labels it where it cannot be one; where none exists and origin holds work, `opens_draft` lets one be opened.
@@ -87,6 +87,7 @@ def fail(
     """
     result, cause = judge(error, interruption)
     code = code_of(error, interruption)
+    stage = code.stage or stage
     if unfinished and result is Result.FAILED and code is not Code.INTERRUPTED:
         cause = f"{cause}; before that, {'; '.join(unfinished)}"
     report(f"failed in stage {stage}: {cause}")

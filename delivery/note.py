@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from delivery.causes import Code, hint_of
+from delivery.causes import Code
 from delivery.outcome import Outcome, Result
 from delivery.text import as_code, fenced, tail, visible
 from worktree import Preserved
@@ -175,7 +175,7 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
 
 
 def _kind(outcome: Outcome) -> str:
-    return f"**Kind:** `{outcome.code}`. {hint_of(outcome.code)}" if outcome.code else ""
+    return f"**Kind:** `{outcome.code}`. {outcome.code.hint}" if outcome.code else ""
 
 
 def _places(outcome: Outcome, room: _Room) -> str:

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from delivery.base_fix import BaseFixes
 from delivery.base_fix_choice import Ailment, is_base_fix
-from delivery.causes import Stage, stage_of
+from delivery.causes import Stage
 from delivery.checks import Absence, Verdict, why_absent
 from delivery.conventions import Conventions
 from delivery.decision import (
@@ -98,10 +98,8 @@ class RepairLoop:
                 case Done():
                     return self._reached(step)
                 case Refused():
-                    self.stages.stage = Stage.MERGE
                     raise PolicyRefusal(self._self_merge.refusal(step.why))
                 case Fail():
-                    self.stages.stage = stage_of(step.code) or self.stages.stage
                     raise RunFailureError(step.cause, step.code)
                 case _:
                     facts = self._take(step, facts)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from delivery.causes import Code, as_table, hint_of
+from delivery.causes import Code, as_table
 from delivery.errors import (
     DeliveryError,
     GitHubError,
@@ -28,7 +28,7 @@ def test_the_documentation_has_every_code() -> None:
 
 
 def test_every_code_has_one_hint_of_its_own() -> None:
-    hints = [hint_of(code) for code in Code]
+    hints = [code.hint for code in Code]
     assert len(set(hints)) == len(Code)
     assert all(hint.endswith(".") and "|" not in hint for hint in hints)
 

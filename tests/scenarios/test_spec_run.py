@@ -142,7 +142,7 @@ def test_a_pull_request_that_somebody_pointed_elsewhere_is_left_alone_and_keeps_
     assert rows(stage)[1] == "- [ ] #3: running"
     assert "begin 1" not in order(stage)
     assert "is from issue-1 to next, not from issue-1 to main" in stage.note(5)
-    assert "`pull-request-changed`" in stage.note(5)
+    assert "**Stage:** pull-request\n\n**Kind:** `pull-request-changed`" in stage.note(5)
 
 
 def test_a_review_that_fails_keeps_its_work_and_the_checklist(stage: Stage) -> None:
@@ -203,6 +203,7 @@ def test_a_spec_branch_that_origin_does_not_take_releases_the_claim(stage: Stage
     result = run(stage, agent(stage), "--json")
     assert (result.status, order(stage), stage.labels(1)) == (1, [], {"bug", "ready-for-agent"}), result
     assert (result.document["code"], result.document["preserved"]) == ("push-refused", "nothing-made")
+    assert result.document["stage"] == "push"
 
 
 def test_trouble_of_ours_starts_nothing_more_and_is_told_once_all_have_ended(stage: Stage) -> None:
