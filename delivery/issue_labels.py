@@ -46,9 +46,8 @@ class IssueLabels:
             self._report(f"#{number} is labelled {self.in_progress} already; going on")
         else:
             self._report(f"labelling #{number} {self.in_progress}")
-            is_ready = self._ready is not None and self._ready.lower() in self._github.add_label(
-                number, self.in_progress
-            )
+            there = self._github.add_label(number, self.in_progress)
+            is_ready = self._ready is not None and self._ready.lower() in there
         if self._ready and (is_ready or self.was_in_progress):
             self._github.remove_label(number, self._ready)
         else:

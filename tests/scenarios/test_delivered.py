@@ -105,6 +105,13 @@ def test_labels_in_other_letters_are_known(stage: Stage) -> None:
     assert stage.labels(number) == {"Good First Issue", "in-progress"}
 
 
+def test_an_issue_that_nobody_labelled_is_labelled_as_being_worked_on_all_the_same(stage: Stage) -> None:
+    number = stage.issue(labels=("bug",))
+    assert stage.run(number, stage.agent(COMMITS)).status == 0
+    assert stage.labels(number) == {"bug", "in-progress"}
+
+
+
 def test_an_issue_in_progress_goes_on_and_says_so(stage: Stage) -> None:
     number = stage.issue(labels=("in-progress",))
     result = stage.run(number, stage.agent(COMMITS))
