@@ -115,7 +115,7 @@ class Run(Parts):
         claim: Claim,
     ) -> Outcome:
         """Carry out a Delivery in a worktree of its own."""
-        self.journal.enter("worktree", directory=str(self.launch.directory))
+        self.journal.enter("worktree", stage=Stage.WORKTREE, directory=str(self.launch.directory))
         try:
             worktree = self._acquire(plan, claim)
         except PreflightError:

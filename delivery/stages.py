@@ -38,7 +38,7 @@ class Stages:
     def enter(self, stage: Stage, step: str, **facts: str | int) -> None:
         """Say that a step which changes something is about to be taken in that stage."""
         self.stage = stage
-        self.journal.enter(step, **facts)
+        self.journal.enter(step, stage=stage, **facts)
 
     def stop_if_interrupted(self) -> None:
         """Raise when a signal is recorded, or the claim is lost: GitHub is not asked through git, so nothing else would

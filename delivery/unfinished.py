@@ -7,26 +7,6 @@ from delivery.causes import Code, Stage
 from delivery.issue_url import IssueUrl
 from worktree import Pace
 
-# Where a Run was when it entered a step, for the Failure note.
-_STAGES = {
-    "claim": Stage.WORKTREE,
-    "spec-branch": Stage.TICKETS,
-    "ticket": Stage.TICKETS,
-    "worktree": Stage.WORKTREE,
-    "begun": Stage.SETUP,
-    "take-over": Stage.WORKTREE,
-    "settle": Stage.COMMIT,
-    "push": Stage.PUSH,
-    "ready": Stage.PULL_REQUEST,
-    "merge-upstream": Stage.REPAIR,
-    "watch": Stage.CHECKS,
-    "base-fix": Stage.CHECKS,
-    "merge": Stage.MERGE,
-}
-
-# By their kinds; any other session is a Repair.
-_SESSIONS = {"implement": Stage.SESSION, "setup": Stage.SETUP, "verify": Stage.VERIFY}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:
@@ -35,9 +15,10 @@ class Unfinished:
     `run_id` is None when it was killed before its worktree was there. `delivered` says that its pull request was ready,
     `claimed_as` is what it called itself in its claim, `nonce` what it is known by there, None where it made none,
     `lease` in seconds; `is_atomic` says whether refs can be pushed together, `unclaimed` that it was about to end it.
-    `cause`, `code` and `stage` what it failed with when it did not die; `merging` is the pull request that it asked
-    GitHub to merge last, and at which head, `took_over` the run whose checkpoint it went on from. `is_spec` says that
-    it has started Runs of Tickets. `was_ready` and `was_in_progress` are about the labels before it took the issue.
+    `cause` and `code` are what it failed with when it did not die, `stage` is the last that it entered, or failed in;
+    `merging` is the pull request that it asked GitHub to merge last, and at which head, `took_over` the run whose
+    checkpoint it went on from. `is_spec` says that it has started Runs of Tickets. `was_ready` and `was_in_progress`
+    are about the labels before it took the issue.
     """
 
     clone: str
@@ -107,13 +88,6 @@ def read_unfinished(entries: Sequence[Mapping[str, object]]) -> Unfinished | Non
         raise ValueError(f"an entry lacks {error}") from error
 
 
-def _stage_of(entry: Mapping[str, object]) -> Stage | None:
-    """Return the stage that a step belongs to, None for one that goes with the step before."""
-    if entry["step"] == "session":
-        return _SESSIONS.get(str(entry["kind"]), Stage.REPAIR)
-    return _STAGES.get(str(entry["step"]))
-
-
 def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
     claim = next((entry for entry in entries if entry["step"] == "claim"), None)
     steps = {str(entry["step"]): entry for entry in entries}
@@ -121,7 +95,7 @@ def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
         return None
     failed = steps.get("preserve") or steps.get("draft")
     begun, merging = steps.get("begun"), steps.get("merge")
-    reached = [stage for entry in entries if (stage := _stage_of(entry))]
+    reached = [Stage(str(entry["stage"])) for entry in entries if "stage" in entry]
     return Unfinished(
         clone=str(claim["clone"]),
         host=str(claim["host"]),
@@ -147,5 +121,5 @@ def _read(entries: Sequence[Mapping[str, object]]) -> Unfinished | None:
         merging=(int(str(merging["number"])), str(merging["head"])) if merging and failed is None else None,
         cause=str(failed["cause"]) if failed else None,
         code=Code(str(failed["code"])) if failed and "code" in failed else None,
-        stage=Stage(str(failed["stage"])) if failed else reached[-1],
+        stage=reached[-1] if reached else Stage.WORKTREE,
     )

@@ -99,7 +99,7 @@ class SpecRun(Run):
             account.begin(plan.choice.pull_request)
             return
         self.report(f"pushing {plan.branch}, for the Tickets to be merged into")
-        self.journal.enter("spec-branch", commit=plan.base_commit)
+        self.journal.enter("spec-branch", stage=Stage.TICKETS, commit=plan.base_commit)
         claim.push(RefUpdate(f"refs/heads/{plan.branch}", plan.base_commit, ABSENT))
 
     def _require_done(self, left: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from delivery.causes import Stage
 from delivery.child_runs import ChildEnding, ChildRuns
 from delivery.github import Ticket
 from delivery.spec.account import Account
@@ -96,7 +97,7 @@ class WorkingOff:
     def _start(self, tickets: tuple[Ticket, ...]) -> None:
         for ticket in tickets:
             name = f"#{ticket.number}"
-            self.journal.enter("ticket", number=ticket.number)
+            self.journal.enter("ticket", stage=Stage.TICKETS, number=ticket.number)
             self.report(f"starting on {name}")
             try:
                 self.start(ticket.number)
