@@ -106,7 +106,8 @@ def test_labels_in_other_letters_are_known(stage: Stage) -> None:
 
 
 def test_an_issue_that_nobody_labelled_is_labelled_as_being_worked_on_all_the_same(stage: Stage) -> None:
-    number = stage.issue(labels=("bug",))
+    number = stage.issue()
+    stage.api("PUT", f"issues/{number}/labels", ["bug"])
     assert stage.run(number, stage.agent(COMMITS)).status == 0
     assert stage.labels(number) == {"bug", "in-progress"}
 
