@@ -232,7 +232,8 @@ def test_a_token_that_dies_while_the_agent_works(stage: Stage, ending: str, caus
     assert git(kept, "log", "-1", "--format=%s").startswith("nightkeep: failed run (")
     assert git(kept, "show", "HEAD:half.txt") == "half"
     assert len(requests) <= 4, f"a storm: {requests}"
-    assert pushes[0].hits <= 8, f"a storm of {pushes[0].hits} requests by git"
+    # Four commands (a look or the push, the branch, a rescue ref, the claim), each without and with a token, twice.
+    assert pushes[0].hits <= 16, f"a storm of {pushes[0].hits} requests by git"
 
 
 # Waits that GitHub names
