@@ -4,17 +4,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from secrets import token_hex
 
 from delivery.base_fix_choice import (
     BASE_FIX,
     Ailment,
     Await,
+    BaseFixRecord,
     Begin,
     Closed,
     LeftOpen,
     Obstructed,
-    Record,
     Seen,
     choose,
 )
@@ -22,43 +21,15 @@ from delivery.child_runs import ChildEnding, ChildRuns
 from delivery.claims import end_command
 from delivery.errors import GitHubNotFoundError, GitHubUnavailableError
 from delivery.github import GitHub
+from delivery.lease import lease_now, new_nonce
 from delivery.loop_facts import BaseFixed
 from delivery.stages import Stages
-from worktree import (
-    Fence,
-    FenceLostError,
-    Launch,
-    Origin,
-    Pace,
-    ServerTime,
-    WorktreeError,
-    host_name,
-    read_messages,
-)
+from worktree import Fence, FenceLostError, Launch, Origin, Pace, WorktreeError, read_messages
 
 _LABEL = ("b60205", "A Run mends the Base branch, whose checks fail")
-_NONCE = 16  # bytes
 _LONGEST_POLL = 60.0  # seconds
 _GLANCE = 0.2  # seconds between two looks at the Run
 _PATIENCE = 0.1  # of the time waited so far: how long the next wait is
-
-
-@dataclass(slots=True, kw_only=True)
-class _Held:
-    """A ref that this run holds, and the issue that it tells others of."""
-
-    run: str
-    issue: int | None
-    clock: ServerTime
-    pace: Pace
-    nonce: str = field(default_factory=lambda: token_hex(_NONCE))
-    fence: Fence = field(init=False)
-
-    def text(self) -> str:
-        moment, lease = self.clock.now(), self.pace.lease
-        return Record(
-            nonce=self.nonce, run=self.run, host=host_name(), issue=self.issue, moment=moment, lease=lease
-        ).model_dump_json()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,9 +64,9 @@ class BaseFixes:
             seen = self._look(ailment)
             match choose(seen):
                 case Begin() as begin:
-                    with self._holding(ailment, begin.replaces, seen.issue) as held:
-                        if held is not None:
-                            return self._make(ailment, held)
+                    with self._holding(ailment, begin.replaces) as fence:
+                        if fence is not None:
+                            return self._make(ailment, fence)
                 case Await(record):
                     if self._waited >= self.limit:
                         return self._over(ailment, f"was not over within {self.limit / 3600:g} h")
@@ -104,9 +75,9 @@ class BaseFixes:
                     return self._over(ailment, None, issue)
                 case LeftOpen(issue):
                     return self._over(ailment, "ended with its issue still open", issue)
-                case Obstructed():
-                    drop = end_command(ailment.ref)
-                    return self._over(ailment, f"cannot begin, for what the ref says is not understood: {drop}")
+                case Obstructed(why):
+                    drop = f"once you know that none does: {end_command(ailment.ref)}"
+                    return self._over(ailment, f"cannot begin: nobody can tell whether a run makes it: {why}; {drop}")
 
     @property
     def _waited(self) -> float:
@@ -117,7 +88,7 @@ class BaseFixes:
     def _look(self, ailment: Ailment) -> Seen:
         there = self.launch.remote(self.origin).read(ailment.ref)
         commit, text = read_messages(self.launch, self.origin, there).get(ailment.ref, (None, ""))
-        record = Record.read(text)
+        record = BaseFixRecord.read(text)
         self._awaited = (record.issue if record else None) or self._awaited
         return Seen(
             commit=commit,
@@ -136,7 +107,7 @@ class BaseFixes:
             self.report(f"{error}; looking again")
             return True
 
-    def _wait_for(self, record: Record) -> None:
+    def _wait_for(self, record: BaseFixRecord) -> None:
         if record.run not in self._told:
             self._told.add(record.run)
             what = f"#{record.issue}" if record.issue else "it"
@@ -150,32 +121,36 @@ class BaseFixes:
     # What this run does.
 
     @contextmanager
-    def _holding(self, ailment: Ailment, replaces: str, issue: int | None) -> Iterator["_Held | None"]:
-        """Hold the branch's ref while the block runs; None when another run was faster."""
-        held = _Held(run=self.stages.worktree.run_id, issue=issue, clock=self.github.server_time, pace=self.pace)
+    def _holding(self, ailment: Ailment, replaces: str) -> Iterator[Fence | None]:
+        """Hold the branch's ref while the block runs, telling others the issue; None when another run was faster."""
+        clock, nonce = self.github.server_time, new_nonce()
+
+        def write() -> str:
+            lease = lease_now(self.stages.worktree.run_id, nonce, clock, self.pace)
+            return BaseFixRecord(**dict(lease), issue=self._awaited).model_dump_json()
+
         remote = self.launch.remote(self.origin)
-        fence = Fence(remote, ailment.ref, held.text, clock=held.clock, pace=self.pace, report=self.report)
-        held.fence = fence
+        fence = Fence(remote, ailment.ref, write, clock=clock, pace=self.pace, report=self.report)
         try:
             fence.take(replaces=replaces)
         except FenceLostError:
             yield None
             return
         try:
-            yield held
+            yield fence
         finally:
             self._end(fence)
 
-    def _make(self, ailment: Ailment, held: "_Held") -> BaseFixed | None:
+    def _make(self, ailment: Ailment, fence: Fence) -> BaseFixed | None:
         # Whoever held the ref before may have mended it since it was looked at.
         branch, remote = f"refs/heads/{ailment.base}", self.launch.remote(self.origin)
         if remote.read(branch).get(branch) != ailment.commit:
             return None
-        held.issue = self._find(ailment)
-        held.fence.push(remote)
-        self.report(f"starting a Run that mends {ailment.base}: {self._url_of(held.issue)}")
+        issue = self._find(ailment)
+        fence.push(remote)
+        self.report(f"starting a Run that mends {ailment.base}: {self._url_of(issue)}")
         try:
-            ending = self._run(held.issue, ailment.base, held.fence)
+            ending = self._run(issue, ailment.base, fence)
         except OSError as error:
             return self._over(ailment, f"could not be started: {error}")
         return self._over(ailment, None if ending.merged else f"failed: {ending.cause}")

@@ -6,13 +6,10 @@ there, for all that wait for it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Literal
+from datetime import datetime
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
-
-from delivery.claims import LONGEST_LEASE
 from delivery.github import Check, Issue
+from delivery.lease import Dead, Doubtful, Lease, Live
 from delivery.text import one_line, visible
 
 BASE_FIX = "base-fix"  # the label of such an issue
@@ -74,30 +71,10 @@ class Ailment:
         )
 
 
-class Record(BaseModel):
-    """What the ref's commit says, version 1: which run has it, and the issue, None while that is looked for.
+class BaseFixRecord(Lease):
+    """What the run that has the ref says there: also the issue's number, None while that is looked for."""
 
-    `nonce` is drawn at random, so that no two are ever equal. `moment` is the server's time; after `lease` seconds
-    without another record the run is taken for dead.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    version: Literal[1] = 1
-    nonce: str = Field(min_length=16, max_length=64)
-    run: str = Field(max_length=100)
-    host: str = Field(max_length=300)
     issue: int | None
-    moment: AwareDatetime
-    lease: float = Field(gt=0, le=LONGEST_LEASE)
-
-    @classmethod
-    def read(cls, text: str) -> "Record | None":
-        """Return what a commit's message says, None when it is none of ours."""
-        try:
-            return cls.model_validate_json(text)
-        except ValidationError:
-            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +85,7 @@ class Seen:
     """
 
     commit: str | None
-    record: Record | None
+    record: BaseFixRecord | None
     issue: int | None
     is_open: bool
     now: datetime
@@ -125,7 +102,7 @@ class Begin:
 class Await:
     """Another run is making it; look again later."""
 
-    record: Record
+    record: BaseFixRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +121,9 @@ class LeftOpen:
 
 @dataclass(frozen=True, slots=True)
 class Obstructed:
-    """The ref is there and says nothing that is understood."""
+    """The ref is there, and nobody can tell whether a run that lives has it, for `why`."""
+
+    why: str
 
 
 Choice = Begin | Await | Closed | LeftOpen | Obstructed
@@ -157,9 +136,14 @@ def choose(seen: Seen) -> Choice:
     if seen.commit is None:
         return Begin("") if seen.issue is None else LeftOpen(seen.issue)
     if seen.record is None:
-        return Obstructed()
-    lives = seen.now - seen.record.moment < timedelta(seconds=seen.record.lease)
-    return Await(seen.record) if lives else Begin(seen.commit)
+        return Obstructed("what it says is not what this version of Nightkeep writes")
+    match seen.record.judge(seen.now):
+        case Live():
+            return Await(seen.record)
+        case Dead():
+            return Begin(seen.commit)
+        case Doubtful(why):
+            return Obstructed(why)
 
 
 def is_base_fix(issue: Issue) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from secrets import token_hex
 
 from delivery.branches import Continuation, branch_name, issue_of
 from delivery.claims import (
@@ -22,6 +21,7 @@ from delivery.conventions import Conventions
 from delivery.errors import GitHubError, PreflightError, TakenError
 from delivery.github import Issue
 from delivery.issue_labels import IssueLabels
+from delivery.lease import lease_now, new_nonce
 from delivery.parts import Parts
 from delivery.preflight import Plan, branches_of
 from delivery.unfinished import Unfinished
@@ -41,7 +41,6 @@ from worktree import (
     prepare,
 )
 
-_NONCE = 16  # bytes
 _AS_PLANNED = "somebody worked on issue #{} while this Run was planned; run this again"
 
 
@@ -72,7 +71,7 @@ class Claim:
             in_progress=conventions.in_progress_label,
             report=parts.report,
         )
-        run_id, nonce = new_run_id(), token_hex(_NONCE)
+        run_id, nonce = new_run_id(), new_nonce()
         _note(parts, plan, conventions, labels, run_id, nonce, is_atomic=is_atomic)
         fence = _fence(parts, plan.branch, run_id, nonce, conventions.pace, is_atomic=is_atomic)
         claim = cls(parts, labels, fence, run_id)
@@ -259,7 +258,7 @@ def fence_of(parts: Parts, run_id: str, branch: str) -> Fence | None:
     if seen is None:
         return None
     ours = seen.record is not None and seen.record.run == run_id
-    nonce = seen.record.nonce if seen.record and ours else token_hex(_NONCE)
+    nonce = seen.record.nonce if seen.record and ours else new_nonce()
     parts = replace(parts, url=replace(parts.url, number=number))
     fence = _fence(parts, branch, run_id, nonce, Pace(), is_atomic=True)
     if ours:
@@ -274,19 +273,9 @@ def _fence(parts: Parts, branch: str, run_id: str, nonce: str, pace: Pace, *, is
     since: list[datetime] = []
 
     def write() -> str:
-        now = clock.now().replace(microsecond=0)
-        since[:] = since or [now]
-        return ClaimRecord(
-            nonce=nonce,
-            run=run_id,
-            host=host_name(),
-            issue=str(parts.url),
-            branch=branch,
-            since=since[0],
-            moment=now,
-            clock="server" if clock.is_known else "machine",
-            lease=pace.lease,
-        ).model_dump_json()
+        lease = lease_now(run_id, nonce, clock, pace)
+        since[:] = since or [lease.moment]
+        return ClaimRecord(**dict(lease), issue=str(parts.url), branch=branch, since=since[0]).model_dump_json()
 
     return Fence(
         parts.launch.remote(parts.origin),

@@ -6,38 +6,22 @@ life of its run a child of the one before. Who makes the ref has the issue; labe
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Literal
+from datetime import datetime
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
+from delivery.lease import Dead, Doubtful, Lease, Live, Moment, at
 from worktree import Launch, Origin, read_messages
 
 CLAIMS = "refs/nightkeep/claims/"
-_SKEW = timedelta(seconds=60)  # by which a record may be ahead of the time that we were told
-LONGEST_LEASE = 7 * 86_400  # seconds
 
 
-class ClaimRecord(BaseModel):
-    """What a run says in its claim, version 1.
+class ClaimRecord(Lease):
+    """What a run says in its claim: the issue's URL, the Issue branch, and since when it has the claim."""
 
-    `nonce` is drawn at random once a run, so that no two claims are ever equal. `moment` is when this record was made,
-    by the clock of GitHub as the run heard it last (`clock` is "server"), or by the machine's where it heard none;
-    `since` is when the run got the claim. `lease` is in seconds: a record that is older is of a run that has vanished.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    version: Literal[1] = 1
-    nonce: str = Field(min_length=16, max_length=64)
-    run: str = Field(max_length=100)
-    host: str = Field(max_length=300)
     issue: str = Field(max_length=1000)
     branch: str = Field(max_length=300)
-    since: AwareDatetime
-    moment: AwareDatetime
-    clock: Literal["server", "machine"]
-    lease: float = Field(gt=0, le=LONGEST_LEASE)
+    since: Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +87,13 @@ def judge_claim(seen: Seen | None, now: datetime, nonce: str | None = None) -> S
         return Unreadable(seen, "what it says is not what this version of Nightkeep writes")
     if record.nonce == nonce:
         return Ours(seen)
-    moment, lease = record.moment, timedelta(seconds=record.lease)
-    if moment > now + _SKEW:
-        clock = "the clock of its machine is wrong" if record.clock == "machine" else "one of the two clocks is wrong"
-        return Unreadable(seen, f"it says that it was made at {_at(moment)}, and it is {_at(now)}: {clock}")
-    if now - moment >= lease:
-        return Expired(seen, record)
-    return Held(seen, record, moment + lease)
+    match record.judge(now):
+        case Live(until):
+            return Held(seen, record, until)
+        case Dead():
+            return Expired(seen, record)
+        case Doubtful(why):
+            return Unreadable(seen, why)
 
 
 def why_not(standing: Held | Unreadable, number: int) -> str:
@@ -118,9 +102,9 @@ def why_not(standing: Held | Unreadable, number: int) -> str:
     match standing:
         case Held(record=record, until=until):
             return (
-                f"issue #{number} is claimed: run {record.run} on {record.host} works on it since {_at(record.since)}, "
+                f"issue #{number} is claimed: run {record.run} on {record.host} works on it since {at(record.since)}, "
                 f"on the branch {record.branch}; wait for its end. If that machine is gone, run this again after "
-                f"{_at(until)}, or end the claim by hand: {command}"
+                f"{at(until)}, or end the claim by hand: {command}"
             )
         case Unreadable(why=why):
             return (
@@ -141,17 +125,6 @@ def read_claims(launch: Launch, origin: Origin | None, there: Mapping[str, str])
     """
     claims = {ref: oid for ref, oid in there.items() if ref.startswith(CLAIMS)}
     return {
-        ref: Seen(ref, commit, _read(message))
+        ref: Seen(ref, commit, ClaimRecord.read(message))
         for ref, (commit, message) in (read_messages(launch, origin, claims).items() if claims else ())
     }
-
-
-def _read(message: str) -> ClaimRecord | None:
-    try:
-        return ClaimRecord.model_validate_json(message)
-    except ValidationError:
-        return None
-
-
-def _at(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from delivery.claims import LONGEST_LEASE
+from delivery.lease import LONGEST_LEASE
 from runner.settings.check import check
 from runner.settings.keys import keys
 from runner.settings.model import Settings

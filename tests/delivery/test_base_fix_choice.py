@@ -1,6 +1,5 @@
 """What is done about a Base fix, as a table, and which issue is one."""
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -9,12 +8,12 @@ import pytest
 from delivery.base_fix_choice import (
     Ailment,
     Await,
+    BaseFixRecord,
     Begin,
     Choice,
     Closed,
     LeftOpen,
     Obstructed,
-    Record,
     Seen,
     choose,
     is_base_fix,
@@ -26,12 +25,14 @@ COMMIT = "c" * 40
 ISSUE = 8
 
 
-def record(age: float, issue: int | None = ISSUE) -> Record:
+def record(age: float, issue: int | None = ISSUE) -> BaseFixRecord:
     moment = NOW - timedelta(seconds=age)
-    return Record(nonce="n" * 32, run="r", host="h", issue=issue, moment=moment, lease=900)
+    return BaseFixRecord(nonce="n" * 32, run="r", host="h", issue=issue, moment=moment, clock="server", lease=900)
 
 
-def seen(found: Record | None, *, commit: str | None = COMMIT, issue: int | None = ISSUE, is_open: bool = True) -> Seen:
+def seen(
+    found: BaseFixRecord | None, *, commit: str | None = COMMIT, issue: int | None = ISSUE, is_open: bool = True
+) -> Seen:
     return Seen(commit=commit, record=found, issue=issue, is_open=is_open, now=NOW)
 
 
@@ -48,7 +49,7 @@ TABLE: dict[str, tuple[Seen, Choice]] = {
     "the run that was waited for has ended": (replace(GONE, is_open=False), Closed(ISSUE)),
     "and left its issue open": (GONE, LeftOpen(ISSUE)),
     "another run has begun one since": (seen(record(1)), Await(record(1))),
-    "what the ref says is not understood": (seen(None, issue=None, is_open=False), Obstructed()),
+    "its clock is a little ahead": (seen(record(-50)), Await(record(-50))),
 }
 
 
@@ -56,6 +57,18 @@ TABLE: dict[str, tuple[Seen, Choice]] = {
 def test_what_is_done_about_it(row: str) -> None:
     facts, choice = TABLE[row]
     assert choose(facts) == choice
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [(None, "not what this version of Nightkeep writes"), (record(-365 * 86_400), "one of the two clocks is wrong")],
+)
+def test_nobody_waits_for_a_run_of_which_nobody_can_tell_whether_it_lives(
+    found: BaseFixRecord | None, why: str
+) -> None:
+    choice = choose(seen(found))
+    assert isinstance(choice, Obstructed)
+    assert why in choice.why
 
 
 def ailment(*names: str) -> Ailment:
@@ -101,21 +114,7 @@ def test_many_checks_have_a_title_that_github_takes() -> None:
     assert many.is_named_by(many.title)
 
 
-def test_a_record_is_read_back() -> None:
-    made = record(0)
-    assert Record.read(made.model_dump_json()) == made
-    assert Record.read("") is Record.read("{}") is Record.read("a commit of a person's") is None
-
-
 @pytest.mark.parametrize(("labels", "is_one"), [({"base-fix"}, True), ({"Base-Fix", "bug"}, True), ({"bug"}, False)])
 def test_the_label_tells_an_issue_that_mends_the_base_branch(labels: set[str], *, is_one: bool) -> None:
     issue = Issue(number=1, title="t", body="", is_open=True, labels=frozenset(labels), is_pull_request=False, url="u")
     assert is_base_fix(issue) is is_one
-
-
-@pytest.mark.parametrize(("moment", "lease"), [("2026-01-02T03:04:05", 900), ("2026-01-02T03:04:05Z", 1e300)])
-def test_a_record_by_which_nothing_can_be_judged_is_none(moment: str, lease: float) -> None:
-    """Without a time zone, or with a lease that no calendar holds: anybody who may push could have made it."""
-    record = {"version": 1, "nonce": "n" * 32, "run": "r", "host": "h", "issue": 7, "moment": moment, "lease": lease}
-    assert Record.read(json.dumps(record)) is None
-    assert Record.read(json.dumps(record | {"moment": "2026-01-02T03:04:05Z", "lease": 900})) is not None

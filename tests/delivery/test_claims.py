@@ -1,6 +1,5 @@
 """What a claim means for a run that wants the issue."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +14,6 @@ from delivery.claims import (
     Seen,
     Standing,
     Unreadable,
-    _read,
     judge_claim,
     why_not,
 )
@@ -49,13 +47,7 @@ def seen(found: ClaimRecord | None) -> Seen:
     [
         (None, None, Free),
         (seen(record(0)), None, Held),
-        (seen(record(14.9)), None, Held),
         (seen(record(15)), None, Expired),
-        (seen(record(60 * 24 * 400)), None, Expired),
-        (seen(record(1, lease=30)), None, Expired),
-        (seen(record(16, lease=1000)), None, Held),
-        (seen(record(-0.9)), None, Held),
-        (seen(record(-1.1)), None, Unreadable),
         (seen(record(-60, clock="machine")), None, Unreadable),
         (seen(None), None, Unreadable),
         (seen(None), "n" * 32, Unreadable),
@@ -88,28 +80,3 @@ def test_why_an_issue_cannot_be_taken_names_who_since_when_until_when_and_the_co
         assert isinstance(standing, Unreadable)
         assert words in why_not(standing, 7)
         assert why_not(standing, 7).endswith(f"end the claim: git push origin --delete {REF}")
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "",
-        "[]",
-        "{",
-        '{"version": 1}',
-        record().model_dump_json().replace('"version":1', '"version":2'),
-        json.dumps(record().model_dump(mode="json") | {"more": 1}),
-        json.dumps(record().model_dump(mode="json") | {"lease": 0}),
-        json.dumps(record().model_dump(mode="json") | {"lease": 10**9}),
-        json.dumps(record().model_dump(mode="json") | {"lease": float("nan")}),
-        json.dumps(record().model_dump(mode="json") | {"moment": "2026-01-02T03:04:05"}),
-        json.dumps(record().model_dump(mode="json") | {"nonce": ""}),
-    ],
-)
-def test_what_is_no_record_of_ours_is_not_read_as_one(message: str) -> None:
-    assert _read(message) is None
-
-
-def test_a_record_is_read_as_it_was_written() -> None:
-    assert _read(record().model_dump_json()) == record()
-    assert _read(record().model_dump_json() + "\n") == record()

@@ -172,7 +172,7 @@ def held_by_another(stage: Stage, issue: int | None, age: str) -> str:
     ).stdout.strip()
     said = (
         f'{{"version":1,"nonce":"{"n" * 32}","run":"20260101T000000Z-theirs","host":"elsewhere",'
-        f'"issue":{issue or "null"},"moment":"{moment}","lease":900}}'
+        f'"issue":{issue or "null"},"moment":"{moment}","clock":"server","lease":900}}'
     )
     tree = git(stage.world.origin, "hash-object", "-t", "tree", "-w", "/dev/null")
     commit = git(stage.world.origin, "commit-tree", tree, "-m", said)
@@ -218,6 +218,16 @@ def test_there_is_a_limit_to_waiting(stage: Stage) -> None:
     result = stage.run(mine, agent(stage), "--json", **FIX, NIGHTKEEP_LIMITS_BASE_FIX="2s")
     assert (result.status, result.document["code"]) == (1, "base-fix-failed"), result
     assert "was not over within" in result.document["cause"]
+    assert stage.world.on_origin(REF) == commit, "it is theirs"
+
+
+def test_one_whose_machine_nobody_can_judge_is_left_to_people(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, LINT)
+    mine, theirs = stage.issue(), stage.issue("CI red on main: lint", labels=("base-fix",))
+    commit = held_by_another(stage, theirs, "1 hour")
+    result = stage.run(mine, agent(stage), "--json", **FIX)
+    assert (result.status, result.document["code"]) == (1, "base-fix-failed"), result
+    assert "clocks is wrong; once you know that none does: git push origin --delete" in result.document["cause"]
     assert stage.world.on_origin(REF) == commit, "it is theirs"
 
 
