@@ -64,9 +64,10 @@ class Facts:
 
     `push_refused`, `namespace_refused` and `claim_refused` hold what origin said, "" when it refused nothing;
     `is_atomic` says whether it takes refs together. `lfs_is_installed` and `lfs_is_configured` matter only when the
-    Base commit names LFS. `credentials` are the places in the configuration that hold one, masked. `missing_labels` are
-    those that the repository lacks. `unreadable` are the permissions that the token lacks to read what GitHub knows of
-    checks, which a Run judges by `required`; `merges` says that it is a Merge run.
+    Base commit names LFS. `credentials` are the places in the configuration that hold one, masked. `own_ways` are those
+    in which git here reaches origin without the token. `missing_labels` are those that the repository lacks.
+    `unreadable` are the permissions that the token lacks to read what GitHub knows of checks, which a Run judges by
+    `required`; `merges` says that it is a Merge run.
     """
 
     push_refused: str | None = None
@@ -87,6 +88,7 @@ class Facts:
     is_shallow: bool | None = None
     is_partial: bool | None = None
     credentials: Sequence[str] | None = None
+    own_ways: Sequence[str] | None = None
     git_version: tuple[int, ...] | None = None
 
 
@@ -121,6 +123,25 @@ def _credential(scope: str, key: str, value: str) -> str | None:
         return f"{key} ({masked})" if masked else None
     header = scope in ("local", "worktree") and key.startswith("http.") and key.endswith("extraheader")
     return key if header and value.lower().startswith(("authorization:", "proxy-authorization:")) else None
+
+
+def ways_to(url: str, configuration: Iterable[tuple[str, str, str]]) -> tuple[str, ...]:
+    """Return in which ways git reaches the remote at `url` without our token: over SSH, or by credential helpers.
+
+    `configuration` holds (scope, key, value) in git's order.
+    """
+    if not url.startswith(("http://", "https://")):
+        return ("SSH",)
+    host = urlsplit(url).hostname or ""
+    ways: list[str] = []
+    for _, key, value in configuration:
+        if not key.startswith("credential.") or not key.endswith(".helper"):
+            continue
+        place = key.removeprefix("credential").removesuffix("helper").strip(".")
+        if place and host not in place and "*" not in place:
+            continue
+        ways = [*ways, key] if value else []
+    return tuple(dict.fromkeys(ways))
 
 
 def _masked(url: str) -> str | None:
@@ -275,7 +296,7 @@ def _labels(facts: Facts) -> Iterator[Finding]:
             remedy="`nightkeep run` makes what is missing",
         )
     elif facts.missing_labels is not None:
-        yield _ok("labels", "the repository has the labels")
+        yield _ok("labels", "the repository has the labels that Runs set (labels.ready, labels.in-progress)")
 
 
 def _lfs(facts: Facts) -> Iterator[Finding]:
@@ -375,6 +396,24 @@ def _credentials(facts: Facts) -> Iterator[Finding]:
         yield _ok("credential", "the clone's configuration holds no credential")
 
 
+def _own_ways(facts: Facts) -> Iterator[Finding]:
+    if not facts.own_ways:
+        return
+    if "SSH" in facts.own_ways:
+        sentence = "origin is reached over SSH, so an agent can push with the keys that git has here"
+    else:
+        sentence = (
+            f"git has a credential helper here ({', '.join(facts.own_ways)}): the git of agents does not ask it for "
+            "origin, but another program of theirs could"
+        )
+    yield Finding(
+        name="agent-push",
+        level=Level.NOTICE,
+        sentence=sentence,
+        remedy="run Nightkeep as a user without them, or protect the Base branch",
+    )
+
+
 def _counted(names: Sequence[str], what: str) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{len(names)} {what}{'s' if len(names) > 1 else ''}: {', '.join(names[:_MOST_NAMED])}{more}"
@@ -394,4 +433,5 @@ _LOOKS = (
     _submodules,
     _history,
     _credentials,
+    _own_ways,
 )

@@ -9,15 +9,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from delivery.errors import GitHubError, PreflightError
-from delivery.findings import Facts, Finding, Level, diagnose, errors
+from delivery.findings import Facts, Finding, Level, diagnose, errors, ways_to
 from delivery.github import GitHub, Repository
 from delivery.preflight import check_repository, nothing_to_start_from, unanswered
 from delivery.probes import ask_about_checks, ask_about_token, look_at_clone, missing_labels, probe_origin
 from runner.access import Place, Start, known_secrets
+from runner.agent_command import agent_argv, require_on_base
 from runner.configured import logs_of, repository_settings
 from runner.exit_codes import ExitCode, signal_exit_code
 from runner.progress import Progress
-from runner.settings import REPOSITORY_FILE, Settings
+from runner.settings import REPOSITORY_FILE, LoadedSettings, Settings
 from runner.signals import recorded_signals
 from runner.token_source import LearningRedactor
 from runner.wiring import conventions
@@ -90,7 +91,11 @@ def _examine(clone: _Clone) -> list[Finding]:
     found: list[Finding] = []
     repository = _repository(clone, found)
     base, commit = _base(clone, repository, found)
-    facts = replace(look_at_clone(clone.launch, commit, logs_of(clone.machine)), git_version=_git_version(clone))
+    facts = replace(
+        look_at_clone(clone.launch, commit, logs_of(clone.machine)),
+        git_version=_git_version(clone),
+        own_ways=ways_to(clone.launch.origin_url or "", clone.launch.configuration),
+    )
     if commit is not None:
         facts = probe_origin(facts, clone.launch, clone.origin, commit)
         facts = _with_labels(facts, clone, base, commit, found)
@@ -148,6 +153,7 @@ def _with_labels(facts: Facts, clone: _Clone, base: str, commit: str, found: lis
             commit=commit,
         )
         found += [_explained("configuration", notice, "", Level.NOTICE) for notice in loaded.notices]
+        found.append(_agent(clone, loaded, base, commit))
         rules = conventions(loaded.settings)
         facts = ask_about_checks(facts, clone.github, commit, rules)
         missing = missing_labels(clone.github, rules)
@@ -158,6 +164,18 @@ def _with_labels(facts: Facts, clone: _Clone, base: str, commit: str, found: lis
     except GitHubError:  # what keeps GitHub from answering is said of the repository
         return facts
     return replace(facts, missing_labels=[label.name for label in missing])
+
+
+def _agent(clone: _Clone, loaded: LoadedSettings, base: str, commit: str) -> Finding:
+    if loaded.settings.agent is None:
+        return _notice("agent", "no agent is configured", "give each command one (--agent), or configure one (agent:)")
+    try:
+        argv = agent_argv(loaded, clone.launch.directory)
+        if loaded.settings.setup is None:
+            require_on_base(argv[0], clone.launch, base, commit)
+    except PreflightError as error:
+        return _explained("agent", str(error), "")
+    return _ok("agent", f"the agent is {argv[0]}")
 
 
 def _left_behind(clone: _Clone) -> list[Finding]:

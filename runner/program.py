@@ -25,11 +25,13 @@ def found_command(what: str, command: str, directory: Path) -> list[str]:
     """
     argv = split_command(what, command)
     program = shutil.which(str(directory / argv[0]) if "/" in argv[0] else argv[0])
-    if program is None:
+    if program is None and "/" in argv[0]:
         raise PreflightError(
             f"the {what} {argv[0]!r} was not found, or cannot be executed; name a program on PATH, or the path of one "
             "that may be executed (chmod +x)"
         )
+    if program is None:
+        raise PreflightError(f"the {what} {argv[0]!r} is not on PATH; install it, or name it by its path")
     return [str(directory / program), *argv[1:]]
 
 

@@ -3,10 +3,8 @@
 import os
 import shlex
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from delivery.branches import Fresh
@@ -23,18 +21,19 @@ from delivery.ready_facts import Rules
 from delivery.run import Run
 from delivery.session import Sessions
 from runner.access import Place, Start, known_secrets
+from runner.agent_command import agent_argv, require_on_base
 from runner.child_runs import ChildProcesses
 from runner.conclusion import as_document
-from runner.configured import git_limits, logs_of, repository_settings, user_file
+from runner.configured import git_limits, logs_of, repository_settings
 from runner.environment import agent_environment
 from runner.logs import LogPlace
 from runner.processes import Strays
-from runner.program import found_command, is_relative_path, split_command
+from runner.program import split_command
 from runner.progress import Progress
 from runner.recovery import Recovery
 from runner.run_options import RunOptions, Seen
 from runner.session import AgentSessions, SessionLimits
-from runner.settings import REPOSITORY_FILE, LoadedSettings, PromptReplacement, Settings, home_relative
+from runner.settings import LoadedSettings, PromptReplacement, Settings
 from runner.token import SOURCES
 from runner.token_source import LearningRedactor, TokenSource
 from worktree import CommitRule, Interruption, Journal, Launch, Pace, Redactor, host_name
@@ -126,12 +125,12 @@ class Wiring:
     def sessions(self, loaded: LoadedSettings, plan: Plan, logs: LogPlace) -> Sessions:
         """Return what runs the agent; raises PreflightError when there is none."""
         limits = loaded.settings.limits
-        argv = _agent_argv(loaded, self.launch.directory)
+        argv = agent_argv(loaded, self.launch.directory)
         if isinstance(plan.choice, Fresh) and loaded.settings.setup is None:
-            _require_on_base(argv[0], self.launch, plan)
+            require_on_base(argv[0], self.launch, plan.base, plan.base_commit)
         return AgentSessions(
             argv,
-            environment=agent_environment(os.environ, self.launch),
+            environment=agent_environment(os.environ, self.launch, self.run.origin.url),
             logs=logs,
             limits=SessionLimits(
                 wall=limits.session, step=limits.step, idle=limits.idle, output=limits.output, grace=limits.stop_grace
@@ -163,7 +162,7 @@ def wire(options: RunOptions, held: Mapping[str, str], progress: Progress, inter
     start = Start.here(options.settings(), held, redact, lambda line: progress.say(redact(line)), interruption)
     machine = start.machine
     if machine.settings.agent is not None:
-        _agent_argv(machine, start.directory)
+        agent_argv(machine, start.directory)
     signed_in = start.sign_in(Place(server=url.server, repository=url.repository))
     strays = Strays()
     remedy = f"run this in a clone of {url.repository}: git clone {url.clone_url}"
@@ -259,40 +258,6 @@ def pickup_rules(settings: Settings) -> Rules:
         settle=timedelta(seconds=settings.pickup.settle),
         bots=settings.pickup.bots,
     )
-
-
-def _agent_argv(loaded: LoadedSettings, directory: Path) -> list[str]:
-    """Split the agent's command and find its program.
-
-    A relative path is looked up from `directory`, where the command was typed; one in the repository's file means a
-    file of the repository, which `setup` may have yet to make, so it is looked up when it runs, in the worktree.
-    """
-    command = loaded.settings.agent
-    if command is None:
-        trust = f", or trust this repository, whose file names one: {loaded.trust}" if loaded.trust else ""
-        raise PreflightError(
-            f"no agent is named; give one by --agent 'COMMAND', NIGHTKEEP_AGENT, or `agent:` in {REPOSITORY_FILE} "
-            f"or {home_relative(user_file())}{trust}"
-        )
-    argv = split_command("agent", command)
-    return (
-        argv
-        if loaded.agent_is_repositorys and is_relative_path(argv[0])
-        else found_command("agent", command, directory)
-    )
-
-
-def _require_on_base(program: str, launch: Launch, plan: Plan) -> None:
-    """Raise PreflightError for a program of the repository that is not there: with nothing that could make it."""
-    path = os.path.normpath(program)
-    if not is_relative_path(program) or path.startswith(".."):
-        return
-    with suppress(UnicodeDecodeError):  # a binary, so it is there
-        if launch.read_file(plan.base_commit, path) is None:
-            raise PreflightError(
-                f"the agent {program!r} is no file of the repository on {plan.base}; commit and push it, or name "
-                f"another in {REPOSITORY_FILE} (a relative path there is one in the repository)"
-            )
 
 
 def _step_argv(what: str, command: str | None) -> list[str] | None:

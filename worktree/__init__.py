@@ -1,6 +1,7 @@
 """Git and the disk: worktrees that lose nothing."""
 
 from worktree.checkpoint import CHECKPOINTS, CheckpointRule, Watch
+from worktree.configuration import git_environment
 from worktree.ending import Ending, Preserved
 from worktree.errors import (
     AcquisitionError,
@@ -75,6 +76,7 @@ __all__ = [
     "Worktree",
     "WorktreeError",
     "alone",
+    "git_environment",
     "has_record",
     "host_name",
     "name_in_the_way",

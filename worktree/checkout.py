@@ -8,8 +8,8 @@ from pathlib import Path
 
 from worktree.configuration import (
     Configuration,
-    as_environment,
     changed_keys,
+    git_environment,
     new_filters,
     read_configuration,
     without_filters,
@@ -186,7 +186,7 @@ class Checkout:
         self.ledger.filters = tuple(sorted({*self.ledger.filters, *found}))
         if not self.ledger.filters:
             return self
-        off = as_environment(without_filters(self.ledger.filters))
+        off = git_environment(without_filters(self.ledger.filters))
         return replace(self, git=self.git.within(**off), shared=self.shared.within(**off))
 
     def kept_from_salvage(self, paths: Collection[str]) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ def read_configuration(git: Git) -> tuple[tuple[str, str, str], ...]:
     return tuple((scope, key, value) for scope, key, value in split if scope != "command")
 
 
-def as_environment(settings: Sequence[tuple[str, str]]) -> Mapping[str, str]:
+def git_environment(settings: Sequence[tuple[str, str]]) -> Mapping[str, str]:
     """Return the variables that give settings to git; unlike `-c` they take any name."""
     pairs = {
         f"GIT_CONFIG_{part}_{n}": text

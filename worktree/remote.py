@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay, wait_exponential
 
-from worktree.configuration import as_environment
+from worktree.configuration import git_environment
 from worktree.errors import GitError, GitTimeoutError, Interrupted, PushRefused
 from worktree.git import Completed, Git
 from worktree.lfs import LfsStore, can_upload, is_lfs_setting
@@ -266,11 +266,11 @@ class Remote:
         self, token: str | None, git: Git, arguments: Sequence[str], limit: float | None, accept: Collection[int]
     ) -> Completed:
         if token is None:
-            return git.within(**as_environment(self.settings)).run(*arguments, limit=limit, accept=accept)
+            return git.within(**git_environment(self.settings)).run(*arguments, limit=limit, accept=accept)
         with _offered(token) as source:
             settings = [*self.settings, *_credential_settings(self.url, source)]
             shielded = git.within(
-                **as_environment(settings), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull
+                **git_environment(settings), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull
             )
             return shielded.run(*arguments, limit=limit, accept=accept, pass_fds=(source,))
 

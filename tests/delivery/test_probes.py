@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from delivery.checks import Required
-from delivery.findings import Facts, Level, Space, credentials_in, diagnose, errors, name_token
+from delivery.findings import Facts, Level, Space, credentials_in, diagnose, errors, name_token, ways_to
 from delivery.github import graphql_url
 from tests.world import World, commit, git
 from worktree import GitError, Interruption, Launch, Survey
@@ -45,6 +45,8 @@ def space(free: int) -> Space:
         (Facts(is_partial=False), "partial-clone", "ok", "every object"),
         (Facts(credentials=["remote.origin.url (x)"]), "credential", "warning", "remote.origin.url (x); take it out"),
         (Facts(credentials=[]), "credential", "ok", "no credential"),
+        (Facts(own_ways=["SSH"]), "agent-push", "notice", "with the keys that git has here; run Nightkeep as a user"),
+        (Facts(own_ways=["credential.helper"]), "agent-push", "notice", "helper here (credential.helper): the git of"),
         (Facts(git_version=(2, 38)), "git-version", "ok", "git is 2.38"),
         (Facts(git_version=(2, 37, 9)), "git-version", "error", "git is 2.37.9; install 2.38 or newer"),
         (Facts(git_version=(10, 0)), "git-version", "ok", "git is 10.0"),
@@ -67,7 +69,7 @@ def space(free: int) -> Space:
             *("checks", "warning", "count as green unseen"),
         ),
         (Facts(missing_labels=["in-progress"]), "labels", "notice", "lacks 1 label: in-progress"),
-        (Facts(missing_labels=[]), "labels", "ok", "has the labels"),
+        (Facts(missing_labels=[]), "labels", "ok", "has the labels that Runs set"),
     ],
 )
 def test_a_finding(facts: Facts, name: str, level: str, said: str) -> None:
@@ -115,6 +117,23 @@ def test_kinds_of_token(token: str, kind: str) -> None:
 )  # fmt: skip
 def test_credentials_in_a_configuration(scope: str, key: str, value: str, place: str | None) -> None:
     assert credentials_in([(scope, key, value)]) == ((place,) if place else ())
+
+
+@pytest.mark.parametrize(
+    ("url", "helpers", "ways"),
+    [
+        ("https://host/a/b", [], ()),
+        ("git@host:a/b.git", [("credential.helper", "store")], ("SSH",)),
+        ("ssh://git@host/a/b", [], ("SSH",)),
+        ("https://me@host:8/a/b", [("credential.helper", "store"), ("user.name", "me")], ("credential.helper",)),
+        ("https://host/a/b", [("credential.https://host.helper", "!gh")], ("credential.https://host.helper",)),
+        ("https://host/a/b", [("credential.https://*.host.helper", "!gh")], ("credential.https://*.host.helper",)),
+        ("https://host/a/b", [("credential.https://other.helper", "!gh")], ()),
+        ("https://host/a/b", [("credential.helper", "store"), ("credential.helper", "")], ()),
+    ],
+)
+def test_ways_to_origin_without_the_token(url: str, helpers: list[tuple[str, str]], ways: tuple[str, ...]) -> None:
+    assert ways_to(url, [("global", key, value) for key, value in helpers]) == ways
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_the_environments_token_cannot_be_renewed(stage: Stage) -> None:
         ("sh -c 'sleep 30 & sleep 30'", "token-command gave no answer within 1 seconds"),
         ("yes", "token-command gave no answer within 1 seconds"),
         ("echo two words", "what was given as the token is none"),
-        ("no-such-program", "was not found, or cannot be executed; name a program on PATH"),
+        ("no-such-program", "is not on PATH; install it, or name it by its path"),
     ],
 )
 def test_a_command_that_gives_no_token(stage: Stage, command: str, said: str) -> None:

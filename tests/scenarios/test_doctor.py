@@ -61,8 +61,9 @@ def test_a_healthy_clone(stage: Stage) -> None:
     assert result.stderr == ""
     names = [line.split()[1] for line in result.stdout.splitlines() if not line.startswith(" ")]
     assert names == [
-        *("repository", "base-branch", "git-version", "push", "claim-namespace", "claims", "token", "drafts", "checks"),
-        *("labels", "lfs", "disk-space", "submodules", "shallow-clone", "partial-clone", "credential", "worktrees"),
+        *("repository", "base-branch", "agent", "git-version", "push", "claim-namespace", "claims", "token", "drafts"),
+        *("checks", "labels", "lfs", "disk-space", "submodules", "shallow-clone", "partial-clone", "credential"),
+        "worktrees",
     ]
 
 
@@ -88,6 +89,25 @@ def test_missing_labels_are_made_by_a_run_alone(stage: Stage) -> None:
     (made,) = [label for label in stage.api("GET", "labels") if label["name"] == "in-progress"]
     assert (made["color"], bool(made["description"])) == ("fbca04", True)
     assert "made the label" not in run(stage).stderr
+
+
+@pytest.mark.parametrize(
+    ("agent", "level", "said"),
+    [
+        ("no-such-agent -p", "error", "the agent 'no-such-agent' is not on PATH"),
+        ("./nowhere.sh", "error", "the agent './nowhere.sh' was not found, or cannot be executed"),
+        ("git -p", "ok", "the agent is /"),
+    ],
+)
+def test_the_agent(stage: Stage, agent: str, level: str, said: str) -> None:
+    found = findings(stage, NIGHTKEEP_AGENT=agent)["agent"]
+    assert (found["level"], said in found["sentence"]) == (level, True), found
+
+
+def test_a_helper_that_agents_could_ask(stage: Stage) -> None:
+    git(stage.clone, "config", "credential.helper", "store")
+    assert findings(stage)["agent-push"]["level"] == "notice"
+    assert "credential.helper" not in run(stage).stderr
 
 
 def test_labels_that_cannot_be_made_do_not_stop_a_run(stage: Stage) -> None:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.scenarios.stage import Stage
+from tests.scenarios.stage import NAME, WRITER, Stage
 from tests.world import commit, git
 
 COMMITS = "echo on > lamp.txt && git add lamp.txt && git commit -qm 'Let there be light'"
@@ -37,7 +37,19 @@ def test_variables_that_point_git_at_another_repository(stage: Stage) -> None:
     assert contents(other) == before
     assert stage.files("issue-1") == {".gitignore", "a.txt", "b.txt", "lamp.txt"}
     seen = {line.split("=")[0] for line in stage.world.origin_file(snapshot, "seen.txt").splitlines()}
-    assert not seen & environment.keys()
+    assert not seen & (environment.keys() - {"GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_VALUE_0"})
+    assert "core.bare" not in stage.world.origin_file(snapshot, "seen.txt")
+
+
+def test_an_agent_cannot_push_with_a_credential_helper_of_the_persons(stage: Stage) -> None:
+    git(stage.clone, "config", "credential.helper", f"!echo username=me; echo password={WRITER};:")
+    url = f"{stage.hub.url}/{NAME}"
+    pushes = "; ".join(f"git push {place} HEAD:refs/heads/side" for place in ("origin", url, f"{url}.git", f"{url}/"))
+    other = f"printf 'url={stage.hub.url}/acme/other.git\\n\\n' | git credential fill > answered.txt"
+    result = stage.run(stage.issue(), stage.agent(f"{COMMITS}; {pushes}; {other}; git add . && git commit -qm more"))
+    assert result.status == 0, result
+    assert "refs/heads/side" not in stage.refs()
+    assert WRITER in stage.world.origin_file("issue-1", "answered.txt")
 
 
 def test_how_many_commands_and_requests_a_run_takes(stage: Stage) -> None:
