@@ -1,7 +1,6 @@
 """The stages of one Delivery: where it is, and what runs in its worktree there."""
 
 import shlex
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +11,6 @@ from delivery.prompt import resume_prompt
 from delivery.session import SessionRequest, SessionResult, Sessions
 from worktree import Interruption, Journal, Watch, Worktree
 
-_GLANCE = 0.1  # seconds between looks, while waiting, whether a signal has come
 _CODES = {Stage.SETUP: Code.SETUP, Stage.VERIFY: Code.VERIFY}
 
 
@@ -50,10 +48,8 @@ class Stages:
 
     def sleep(self, seconds: float) -> None:
         """Wait; raises as `stop_if_interrupted` does."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self.stop_if_interrupted()
-            time.sleep(min(left, _GLANCE))
+        self.interruption.wait(seconds, self.worktree.keep_fence)
+        self.stop_if_interrupted()
 
     def run_step(self, stage: Stage, argv: Sequence[str]) -> None:
         """Run `setup` or `verify` to a good end. Raises RunFailureError."""

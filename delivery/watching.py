@@ -19,7 +19,6 @@ from delivery.errors import GitHubError, GitHubForbiddenError, GitHubUnavailable
 from delivery.github import Check, Checks, CheckState
 from worktree import Interruption
 
-_GLANCE = 0.1  # seconds between looks, while waiting, whether a signal has come
 _REMINDER = 600.0  # seconds after which it is said once more what is waited for
 
 
@@ -154,12 +153,9 @@ class Watch:
         self.report(f"waiting for {count} on {self.head[:12]}, since {_minutes(self._waited)}: {names_of(pending)}")
 
     def _sleep(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if self.interruption.recorded:
-                raise StoppedError
-            self.keep_fence()
-            time.sleep(min(left, _GLANCE))
+        self.interruption.wait(seconds, self.keep_fence)
+        if self.interruption.recorded:
+            raise StoppedError
 
 
 def _minutes(seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -25,8 +24,6 @@ from runner.run_options import RunOptions, Seen
 from runner.signals import recorded_signals
 from runner.token_source import LearningRedactor
 from worktree import GitError, Interrupted, Interruption, Launch
-
-_GLANCE = 0.2  # seconds between looks, while waiting for the next pass, whether a signal has come
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +58,9 @@ def pick_up(options: PickupOptions, held: Mapping[str, str]) -> int:
             status = _pass(options, held, interruption)
             if options.every is None:
                 return status
-            if not interruption.recorded:
-                _wait(options.every, interruption)
+            interruption.wait(options.every)
             if interruption.recorded:
                 return status if status > 128 else signal_exit_code(interruption.recorded)
-
-
-def _wait(seconds: float, interruption: Interruption) -> None:
-    end = time.monotonic() + seconds
-    while not interruption.recorded and (left := end - time.monotonic()) > 0:
-        time.sleep(min(left, _GLANCE))
 
 
 def _pass(options: PickupOptions, held: Mapping[str, str], interruption: Interruption) -> int:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +17,6 @@ if TYPE_CHECKING:  # they take a while to import
     from delivery.overview import Line, Overview
 
 _EVERY = 10.0  # seconds between two looks on a terminal
-_GLANCE = 0.2
 
 
 def show_status(
@@ -170,9 +168,7 @@ def _live(access: Access, looking: Picking) -> None:
     with Live(console=Console(), screen=False, auto_refresh=False) as live:
         while not interruption.recorded:
             live.update(Text("\n".join(as_text(overview(looking)))), refresh=True)
-            end = time.monotonic() + _EVERY
-            while not interruption.recorded and time.monotonic() < end:
-                time.sleep(_GLANCE)
+            interruption.wait(_EVERY)
 
 
 def _write(text: str) -> None:

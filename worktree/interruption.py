@@ -1,6 +1,10 @@
 """The latch that a signal sets and nothing clears."""
 
 import signal
+import time
+from collections.abc import Callable
+
+_GLANCE = 0.1  # seconds between looks, while waiting, whether a signal has come
 
 
 class Interruption:
@@ -24,3 +28,13 @@ class Interruption:
     def recorded(self) -> signal.Signals | None:
         """The first signal recorded, or None."""
         return self._recorded
+
+    def wait(self, seconds: float, tick: Callable[[], object] | None = None, *, finishing: bool = False) -> None:
+        """Wait, but no longer than until a signal is recorded, unless `finishing`. `tick` is called again and again
+        meanwhile; what it raises ends the wait.
+        """
+        end = time.monotonic() + seconds
+        while (finishing or not self._recorded) and (left := end - time.monotonic()) > 0:
+            if tick is not None:
+                tick()
+            time.sleep(min(left, _GLANCE))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 _ATTEMPTS = 4
 _REHEARSALS = 3
-_GLANCE = 0.1  # seconds between looks, while waiting, whether a signal has come
+_LEAST = 0.1  # seconds that a command gets
 _LONGEST_SHALLOW = 1 << 24  # bytes
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
 ABSENT = ""  # as RefUpdate.expected: the ref must not exist yet; as RefUpdate.new: it is deleted
@@ -239,15 +240,10 @@ class Remote:
             retry=retry_if_exception(_may_pass),
             stop=stop_after_attempt(_ATTEMPTS) | stop_before_delay(self.git.limits.push),
             wait=wait_exponential(multiplier=self.pause),
-            sleep=self._sleep,
+            sleep=partial(self.git.interruption.wait, finishing=self.git.finishing),
             reraise=True,
         )
         return retrying(action)
-
-    def _sleep(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and (self.git.finishing or not self.git.interruption.recorded):
-            time.sleep(min(left, _GLANCE))
 
     def _run(self, git: Git, *arguments: str, limit: float | None = None, accept: Collection[int] = (0,)) -> Completed:
         """Run a command with the token as it is by now, and again when it was refused and is another one by then."""
@@ -330,7 +326,7 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _rest(deadline: float) -> float:
-    return max(deadline - time.monotonic(), _GLANCE)
+    return max(deadline - time.monotonic(), _LEAST)
 
 
 def _names(updates: Sequence[RefUpdate]) -> str:

@@ -18,7 +18,6 @@ from worktree import Interruption, ServerTime
 T = TypeVar("T")
 
 _ATTEMPTS = 4
-_GLANCE = 0.1  # seconds between looks, while waiting, whether a signal has come
 _TIMEOUT = 15  # seconds for one answer
 _MOVES = 3  # redirects that one request follows
 _NEXT = re.compile(r'<([^>]+)>\s*;[^,]*\brel="?next\b')
@@ -190,7 +189,7 @@ class Transport:
             retry=retry_if_exception(_is_worth_waiting_for),
             stop=lambda state: state.attempt_number >= (1 if self._interruption.recorded else _ATTEMPTS),
             wait=_wait,
-            sleep=self._sleep,
+            sleep=self._interruption.wait,
             before_sleep=self._tell,
             reraise=True,
         )
@@ -239,11 +238,6 @@ class Transport:
             if time.monotonic() - began > (_TIMEOUT if self._interruption.recorded else self._patience):
                 raise GitHubError("a list of GitHub's was given up before its end", 0)
             yield item
-
-    def _sleep(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while not self._interruption.recorded and (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, _GLANCE))
 
     def _tell(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None

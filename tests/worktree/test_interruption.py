@@ -1,6 +1,7 @@
 """The first signal is remembered, and nothing clears it."""
 
 import signal
+import time
 
 import pytest
 
@@ -43,3 +44,24 @@ def test_latches_do_not_share_what_they_remember() -> None:
     one, two = Interruption(), Interruption()
     one.record(signal.SIGTERM)
     assert two.recorded is None
+
+
+def test_waiting_ends_with_a_signal_unless_something_is_finished() -> None:
+    latch, ticks = Interruption(), list[int]()
+
+    def tick() -> None:
+        ticks.append(1)
+        latch.record(signal.SIGTERM)
+
+    began = time.monotonic()
+    latch.wait(60, tick)
+    assert (len(ticks), time.monotonic() - began < 10) == (1, True)
+    latch.wait(60, tick)
+    assert len(ticks) == 1
+    latch.wait(0.001, tick, finishing=True)
+    assert len(ticks) == 2
+
+
+def test_what_is_raised_meanwhile_ends_a_wait() -> None:
+    with pytest.raises(ZeroDivisionError):
+        Interruption().wait(60, lambda: 1 / 0)
