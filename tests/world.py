@@ -39,6 +39,10 @@ class World:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
+    def take_origin_away(self) -> None:
+        """Leave nothing where origin was."""
+        self.origin.rename(self.origin.with_name("elsewhere.git"))
+
     def snapshot_refs(self) -> list[str]:
         """Return the rescue refs that origin holds."""
         return git(self.origin, "for-each-ref", "--format=%(refname)", "refs/nightkeep/rescue").split()

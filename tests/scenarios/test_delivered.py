@@ -112,7 +112,6 @@ def test_an_issue_that_nobody_labelled_is_labelled_as_being_worked_on_all_the_sa
     assert stage.labels(number) == {"bug", "in-progress"}
 
 
-
 def test_an_issue_in_progress_goes_on_and_says_so(stage: Stage) -> None:
     number = stage.issue(labels=("in-progress",))
     result = stage.run(number, stage.agent(COMMITS))

@@ -13,6 +13,11 @@ IMPATIENT = Limits(lock=0.3, command=30, push=30, stop=1)
 Contents = dict[str, tuple[int, bytes]]
 
 
+def opened(world: World) -> Launch:
+    """Open the Launch repository."""
+    return Launch.open(world.launch, interruption=Interruption(), limits=IMPATIENT)
+
+
 def create(
     world: World,
     interruption: Interruption | None = None,

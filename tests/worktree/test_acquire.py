@@ -188,7 +188,7 @@ def test_a_clone_without_origin_is_refused_with_the_remedy(world: World) -> None
 
 
 def test_an_origin_that_cannot_be_reached_is_an_error_and_makes_nothing(world: World) -> None:
-    world.origin.rename(world.origin.with_name("elsewhere.git"))
+    world.take_origin_away()
     with pytest.raises(GitError, match=r"origin\.git"):
         create(world)
     assert records(world) == []

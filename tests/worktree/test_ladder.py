@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from tests.worktree.runs import (
-    IMPATIENT,
     create,
     gone,
     kept,
     kept_locally,
     manifest,
+    opened,
     origin_has,
     reasons,
     rescue_ref,
     store_of,
 )
 from tests.world import World, commit, git
-from worktree import Interruption, Launch, PreservationError, Preserved, Worktree
+from worktree import PreservationError, Preserved, Worktree
 from worktree.errors import GitError, PushRefused
 from worktree.ladder import Rung, choose_rung
 from worktree.refusal import Refusal, RefusalKind
@@ -92,16 +92,8 @@ def _say_no_to_the_branch(world: World) -> None:
     world.hook("update", "case $1 in refs/heads/*) echo 'not here' >&2; exit 1;; esac")
 
 
-def _vanish(world: World) -> None:
-    world.origin.rename(world.origin.with_name("elsewhere.git"))
-
-
 def _named(act: Callable[[World], None]) -> str:
     return act.__name__.strip("_")
-
-
-def launch_of(world: World) -> Launch:
-    return Launch.open(world.launch, interruption=Interruption(), limits=IMPATIENT)
 
 
 def _work(wt: Worktree) -> None:
@@ -132,8 +124,8 @@ def test_what_the_branch_may_not_have_goes_to_a_rescue_ref(
             wt.preserve_failed_run("main", "x")
     ref = rescue_ref(wt, "head")
     assert str(caught.value).endswith(f"; the work is on {ref} on origin")
-    (found,) = read_rescued(launch_of(world), {ref: world.on_origin(ref)})
-    assert branch_of(launch_of(world).git, found) == "issue-7"
+    (found,) = read_rescued(opened(world), {ref: world.on_origin(ref)})
+    assert branch_of(opened(world).git, found) == "issue-7"
     assert world.on_origin("issue-7") == before
     assert world.on_origin(ref) == git(world.launch, "rev-parse", "issue-7")
     assert world.origin_file(ref, "b.txt") == "edited"
@@ -150,7 +142,7 @@ def test_what_the_branch_may_not_have_goes_to_a_rescue_ref(
         (_hold_back_large_files, "origin refuses what is in it"),
         (_say_no, "the computer says no"),
         (_say_no_to_the_branch, "not here"),
-        (_vanish, "origin did not take refs/heads/issue-7"),
+        (World.take_origin_away, "origin did not take refs/heads/issue-7"),
     ],
     ids=lambda value: _named(value) if callable(value) else "",
 )
@@ -249,8 +241,8 @@ def test_each_bundle_of_a_run_is_shown(world: World) -> None:
             (wt.path / name).write_text("new\n")
             with pytest.raises(PreservationError):
                 wt.preserve_failed_run("main", "x")
-    (found,) = read_rescued(launch_of(world))
+    (found,) = read_rescued(opened(world))
     store = store_of(world, wt)
     assert found.bundles == (store / "work.bundle", store / "work-2.bundle")
-    shown = {way.where for way in ways_back(launch_of(world).git, found) if way.what == "bundle"}
+    shown = {way.where for way in ways_back(opened(world).git, found) if way.what == "bundle"}
     assert shown == {str(bundle) for bundle in found.bundles}

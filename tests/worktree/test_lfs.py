@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from runner.hub import Hub, Permission
-from tests.worktree.runs import IMPATIENT
+from tests.worktree.runs import opened
 from tests.world import World, commit, git
-from worktree import Interruption, Launch, Origin, RefUpdate, Worktree
+from worktree import Interruption, Origin, RefUpdate, Worktree
 from worktree.errors import PushRefused
 from worktree.lfs import LfsStore
 from worktree.refusal import RefusalKind
@@ -30,10 +30,6 @@ def hub(world: World, tmp_path: Path) -> Iterator[Hub]:
     (world.origin / "lfs").mkdir()
     with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens={TOKEN: Permission.WRITE}) as served:
         yield served
-
-
-def opened(world: World) -> Launch:
-    return Launch.open(world.launch, interruption=Interruption(), limits=IMPATIENT)
 
 
 def origin(hub: Hub) -> Origin:

@@ -100,7 +100,7 @@ def test_a_failing_abort_with_origin_away_names_the_local_snapshot(world: World)
     with create(world) as wt:
         stop_half_way(wt, "merge")
         dirty(wt, resolved=True, edited_again=True)
-        world.origin.rename(world.origin.with_name("elsewhere.git"))
+        world.take_origin_away()
         with pytest.raises(PreservationError, match="git merge --abort failed"):
             wt.preserve_failed_run("main", "x")
     refs = git(world.launch, "for-each-ref", "--format=%(refname)", "refs/nightkeep/rescue").split()

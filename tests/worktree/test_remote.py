@@ -109,10 +109,6 @@ def _name_in_the_way(world: World) -> None:
     git(world.origin, "update-ref", "refs/heads/issue-7/part", "main")
 
 
-def _away(world: World) -> None:
-    world.origin.rename(world.origin.with_name("elsewhere.git"))
-
-
 @pytest.mark.parametrize(
     ("trouble", "kind", "words"),
     [
@@ -120,7 +116,11 @@ def _away(world: World) -> None:
         (_hook_refuses, RefusalKind.UNKNOWN, "no (pre-receive hook declined)"),
         (_update_hook_refuses, RefusalKind.UNKNOWN, "hook declined to update refs/heads/issue-7 (hook declined)"),
         (_name_in_the_way, RefusalKind.UNKNOWN, "cannot lock ref 'refs/heads/issue-7': 'refs/heads/issue-7/part' ex"),
-        (_away, RefusalKind.UNKNOWN, "'{origin}' does not appear to be a git repository; Could not read from remote"),
+        (
+            World.take_origin_away,
+            RefusalKind.UNKNOWN,
+            "'{origin}' does not appear to be a git repository; Could not read from remote",
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -18,9 +18,9 @@ from threading import Barrier
 import pytest
 
 from tests.worktree.permissions import bound_by_permissions
-from tests.worktree.runs import IMPATIENT, create
+from tests.worktree.runs import create, opened
 from tests.world import World, git
-from worktree import Interruption, Launch, WorktreeError
+from worktree import WorktreeError
 from worktree.bounds import Bounds, Choice, Collection, Entry, choose, is_only_copy
 from worktree.dropping import Deleter, Deletion, RunFacts, drop, reason_to_spare
 from worktree.restoring import Pair, Verdict, judge, restore
@@ -47,10 +47,6 @@ def left_by_a_run(world: World, leave: Callable[[Path], object]) -> str:
         leave(wt.path)
     assert not wt.ending.kept, wt.ending
     return wt.run_id
-
-
-def opened(world: World) -> Launch:
-    return Launch.open(world.launch, interruption=Interruption(), limits=IMPATIENT)
 
 
 def only(world: World) -> Rescued:
