@@ -1,7 +1,7 @@
 """Having the Base branch mended: by a Run of our own, or by waiting for another's. `base_fix_choice` decides which."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -16,14 +16,17 @@ from delivery.base_fix_choice import (
     Obstructed,
     Seen,
     choose,
+    whose_word,
 )
 from delivery.child_runs import ChildEnding, ChildRuns
 from delivery.claims import end_command
 from delivery.errors import GitHubNotFoundError, GitHubUnavailableError
-from delivery.github import GitHub
+from delivery.github import GitHub, QueuedIssue
 from delivery.lease import lease_now, new_nonce
 from delivery.loop_facts import BaseFixed
+from delivery.ready_facts import worn
 from delivery.stages import Stages
+from delivery.starters import Starters
 from worktree import Fence, FenceLostError, Launch, Origin, Pace, WorktreeError, read_messages
 
 _LABEL = ("b60205", "A Run mends the Base branch, whose checks fail")
@@ -35,6 +38,9 @@ _PATIENCE = 0.1  # of the time waited so far: how long the next wait is
 @dataclass(slots=True, kw_only=True)
 class BaseFixes:
     """Has the Base branch mended, once, within `limit` seconds; `poll` is the time between two looks at first.
+
+    `starters` say whose word counts about an issue that is there already; with one of the labels `unready` it is for
+    people.
 
     One Run alone makes the Base fix of a branch: the one that has made its ref on origin, see `worktree.Fence`. While
     it lives it moves the ref; once it is dead another one may take it over.
@@ -49,6 +55,8 @@ class BaseFixes:
     limit: float
     poll: float
     report: Callable[[str], None]
+    starters: Starters
+    unready: Sequence[str]
     _awaited: int | None = field(default=None, init=False)
     _told: set[str] = field(default_factory=set, init=False)
     _began: float = field(default_factory=time.monotonic, init=False)
@@ -146,7 +154,10 @@ class BaseFixes:
         branch, remote = f"refs/heads/{ailment.base}", self.launch.remote(self.origin)
         if remote.read(branch).get(branch) != ailment.commit:
             return None
-        issue = self._find(ailment)
+        wanted = self._wanted(ailment)
+        if wanted and (people := worn(wanted.labels, *self.unready)):
+            return self._over(ailment, f"is left to people: it is labelled {', '.join(people)}", wanted.number)
+        self._awaited = issue = wanted.number if wanted else self._file(ailment)
         fence.push(remote)
         self.report(f"starting a Run that mends {ailment.base}: {self._url_of(issue)}")
         try:
@@ -165,17 +176,26 @@ class BaseFixes:
                 self.stages.worktree.keep_fence()
         return ended[issue]
 
-    def _find(self, ailment: Ailment) -> int:
-        """Return the number of the oldest open issue about it, or of one that is filed now."""
+    def _wanted(self, ailment: Ailment) -> QueuedIssue | None:
+        """Return the oldest open issue about it that is wanted by somebody whose word counts."""
+        numbers = ailment.named_by(self.github.issues.titles(BASE_FIX))
+        viewer = self.github.viewer() if numbers else ""
+        for number in numbers:
+            issue = self.github.issues.one(number)
+            against = whose_word(issue, viewer, self.starters.may)
+            if against is None:
+                return issue
+            self.report(f"{issue.url} is not taken for it: it {against}")
+        return None
+
+    def _file(self, ailment: Ailment) -> int:
+        """File an issue about it; return its number."""
         color, description = _LABEL
         self.github.create_label(BASE_FIX, color, description)
-        titles = self.github.issues.titles(BASE_FIX)
-        self._awaited = found = ailment.oldest_of(titles)
-        if found is None:
-            wanted = {"title": ailment.title, "body": ailment.body, "marker": ailment.marker}
-            self._awaited = found = self.github.issues.create(**wanted, labels=(BASE_FIX,))
-            self.report(f"filed {self._url_of(found)}: {ailment.title}")
-        return found
+        wanted = {"title": ailment.title, "body": ailment.body, "marker": ailment.marker}
+        number = self.github.issues.create(**wanted, labels=(BASE_FIX,))
+        self.report(f"filed {self._url_of(number)}: {ailment.title}")
+        return number
 
     def _end(self, fence: Fence) -> None:
         try:

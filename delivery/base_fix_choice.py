@@ -4,12 +4,14 @@ Checks that fail on the Base branch, too, cannot be mended on an Issue branch. O
 there, for all that wait for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from delivery.github import Check, Issue
+from delivery.github import Check, Issue, QueuedIssue
+from delivery.labelling import Labelling, changes_since, labelling
 from delivery.lease import Dead, Doubtful, Lease, Live
+from delivery.ready_facts import who, why_not
 from delivery.text import one_line, visible
 
 BASE_FIX = "base-fix"  # the label of such an issue
@@ -59,16 +61,16 @@ class Ailment:
         """Hidden text that no other issue has."""
         return f"<!-- nightkeep:base-fix {self.base} {self.commit} -->"
 
-    def oldest_of(self, titles: Mapping[int, str]) -> int | None:
-        """Return the oldest of these issues, by their numbers, that is about it."""
-        return min((number for number, title in titles.items() if self.is_named_by(title)), default=None)
+    def named_by(self, titles: Mapping[int, str]) -> Sequence[int]:
+        """Return which of these issues, by their numbers, are about it, the oldest first."""
+        return sorted(number for number, title in titles.items() if self.is_named_by(title))
 
     def is_named_by(self, title: str) -> bool:
         """Whether an issue of that title is about all of these checks, and perhaps others."""
         start = f"CI red on {self.base}: "
-        return title == self.title or (
-            title.startswith(start) and {*self.names} <= {*title.removeprefix(start).split(", ")}
-        )
+        # A name may have a comma itself, as those of a matrix do.
+        told = f", {title.removeprefix(start)}, "
+        return title == self.title or (title.startswith(start) and all(f", {name}, " in told for name in self.names))
 
 
 class BaseFixRecord(Lease):
@@ -149,6 +151,30 @@ def choose(seen: Seen) -> Choice:
 def is_base_fix(issue: Issue) -> bool:
     """Whether an issue is there to mend the Base branch."""
     return BASE_FIX in {label.lower() for label in issue.labels}
+
+
+def whose_word(issue: QueuedIssue, viewer: str, may_start: Callable[[str], bool]) -> str | None:
+    """Say why nobody whose word counts wants the Run that mends the Base branch; None when somebody does.
+
+    The word is that of Nightkeep's own account, whose token runs us (`viewer`), which has filed the issue, else of who
+    has labelled it; and what was changed since must be by such people, too.
+    """
+    own = issue.author == viewer
+    word = Labelling(viewer, issue.created_at) if own else labelling(issue.deeds, BASE_FIX, viewer)
+    if word is None:
+        return f"shows nobody who labelled it {BASE_FIX}"
+
+    def may(login: str) -> bool:
+        return login == viewer or may_start(login)
+
+    if not may(word.actor):
+        return f"was labelled {BASE_FIX} by {who(word.actor)}, {why_not(word.actor)}"
+    changed = next((deed for deed in changes_since(word, issue) if not may(deed.actor)), None)
+    return (
+        None
+        if changed is None
+        else f"had its {changed.what.part} changed by {who(changed.actor)}, {why_not(changed.actor)}"
+    )
 
 
 def _name(text: str) -> str:

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from delivery.branches import branch_name
 from delivery.claims import CLAIMS, Expired, Held, Standing, Unreadable, judge_claim, read_claims
 from delivery.cycles import Key, cycle_of, waits_of
-from delivery.errors import DeliveryError, GitHubError, GitHubForbiddenError, GitHubNotFoundError
-from delivery.github import GitHub, Linked, Queue, QueuedIssue, Role
+from delivery.errors import DeliveryError, GitHubError, GitHubNotFoundError
+from delivery.github import GitHub, Linked, Queue, QueuedIssue
 from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge, next_look
 from delivery.ready_facts import Fact, Facts, Lets, Name, Rules, Vanished
+from delivery.starters import Starters
 from delivery.tries import TRIES, Tries, read_tries
 from worktree import GitError, Interrupted, Launch
 from worktree.remote import Remote
@@ -73,8 +74,11 @@ class Pickup:
     report: Callable[[str], None]
     limit: int = 3
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    _roles: dict[str, Role] = field(default_factory=dict, init=False)
+    _starters: Starters = field(init=False)
     _pulls: dict[int, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._starters = Starters(github=self.github, bots=self.rules.bots, report=self.report)
 
     def choose(self) -> QueuedIssue | Skipped:
         """Sweep, count, and return the lowest issue that may be taken; each one passed over is reported with why.
@@ -169,7 +173,7 @@ class Pickup:
             viewer=seen.viewer,
             branches=heads,
             pull_request=self._pulls.get(issue.number),
-            roles=self._roles,
+            roles=self._starters.roles,
             tries=read_tries(seen.there).get(issue.number, ()),
             cycle=tuple(self._named(key) for key in cycle),
             holder=holder_of(claim),
@@ -200,19 +204,12 @@ class Pickup:
                     self._pulls[facts.issue.number] = found = self._pull_request(facts.issue.number)
                     facts = replace(facts, pull_request=found)
                 case AskForRole(login):
-                    self._roles[login.lower()] = self._role(login)
-                    facts = replace(facts, roles=dict(self._roles))
+                    self._starters.ask(login)
+                    facts = replace(facts, roles=dict(self._starters.roles))
 
     def _pull_request(self, number: int) -> str:
         found = self.github.pull_requests(branch_name(number, 1))
         return found[0].url if found else ""
-
-    def _role(self, login: str) -> Role:
-        try:
-            return self.github.issues.role(login)
-        except GitHubForbiddenError as error:
-            self.report(f"GitHub does not tell this token what @{login} may do here, so it counts as nothing: {error}")
-            return Role.NONE
 
     def _far_waits(self, issue: QueuedIssue) -> dict[Key, tuple[Key, ...]]:
         """Return who waits for whom behind one issue, as far as it is this repository's and not too far."""

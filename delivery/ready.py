@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from delivery.base_fix_choice import BASE_FIX
 from delivery.branches import branch_number
-from delivery.github import Deed, Role, Word
+from delivery.github import Deed, Role
 from delivery.labelling import Labelling, changes_since, labelling
 from delivery.ready_facts import Fact, Facts, Lets, Name, clock, lets, listed, who, why_not, worn
 from delivery.tries import waits_until
@@ -202,9 +202,10 @@ def _text(facts: Facts) -> Fact:
     known = [(change, may_start(change.actor, facts.rules.bots, facts.roles)) for change in changes]
     for change, allowed in known:
         if allowed is False:
-            what = "title" if change.what is Word.RENAMED else "text"
             by = f"{who(change.actor)}, {why_not(change.actor)}"
-            return Fact(Name.TEXT, Lets.NO, f"had its {what} changed after it was labelled, by {by}; label it anew")
+            return Fact(
+                Name.TEXT, Lets.NO, f"had its {change.what.part} changed after it was labelled, by {by}; label it anew"
+            )
     if any(allowed is None for _, allowed in known):
         return Fact(
             Name.TEXT,

@@ -22,6 +22,7 @@ from delivery.probes import examine
 from delivery.pull_request import PullRequests
 from delivery.session import Sessions
 from delivery.stages import Stages
+from delivery.starters import Starters
 from delivery.telling import outcome_of, publish
 from delivery.tries import keep_count
 from worktree import (
@@ -196,6 +197,8 @@ class Run(Parts):
             limit=conventions.base_fix_limit,
             poll=conventions.patience.poll,
             report=self.report,
+            starters=Starters(github=self.github, bots=conventions.bots, report=self.report),
+            unready=conventions.unready_labels,
         )
 
     def _report_left(self, branch: str) -> None:

@@ -62,6 +62,11 @@ class Word(StrEnum):
     RENAMED = "renamed"
     EDITED = "edited"
 
+    @property
+    def part(self) -> str:
+        """What of an issue is another one by that."""
+        return {Word.RENAMED: "title", Word.EDITED: "text"}.get(self, "labels")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:

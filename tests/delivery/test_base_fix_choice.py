@@ -17,8 +17,9 @@ from delivery.base_fix_choice import (
     Seen,
     choose,
     is_base_fix,
+    whose_word,
 )
-from delivery.github import Check, CheckState, Issue
+from delivery.github import Check, CheckState, Deed, Issue, QueuedIssue, Word
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 COMMIT = "c" * 40
@@ -87,6 +88,9 @@ def ailment(*names: str) -> Ailment:
         ("CI red on main: linter", ["lint"], False),
         ("lint", ["lint"], False),
         ("CI red on main: build (a, b)", ["build (a, b)"], True),
+        ("CI red on main: test (3.11, ubuntu), lint", ["test (3.11, ubuntu)"], True),
+        ("CI red on main: lint, test (3.11, ubuntu)", ["test (3.11, ubuntu)", "lint"], True),
+        ("CI red on main: test (3.11, ubuntu)", ["ubuntu"], False),
         ("CI red on main: lint", ["lint", "lint"], True),
     ],
 )
@@ -94,10 +98,65 @@ def test_an_issue_is_about_all_the_checks_that_its_title_names(title: str, names
     assert ailment(*names).is_named_by(title) is named
 
 
-def test_the_oldest_issue_about_it_is_taken() -> None:
+def test_the_oldest_issue_about_it_comes_first() -> None:
     titles = {9: "CI red on main: lint", 7: "CI red on main: lint, test", 5: "CI red on main: test"}
-    assert ailment("lint").oldest_of(titles) == 7
-    assert ailment("docs").oldest_of(titles) is None
+    assert ailment("lint").named_by(titles) == [7, 9]
+    assert ailment("docs").named_by(titles) == []
+
+
+FILED = NOW - timedelta(days=1)
+
+
+def about(author: str, *deeds: Deed, edited_by: str | None = None) -> QueuedIssue:
+    return QueuedIssue(
+        number=7,
+        title="CI red on main: lint",
+        body="",
+        url="u/7",
+        author=author,
+        is_open=True,
+        labels=frozenset({"base-fix"}),
+        created_at=FILED,
+        edited_by=edited_by,
+        edited_at=None if edited_by is None else NOW,
+        deeds=deeds,
+    )
+
+
+def labelled(by: str) -> Deed:
+    return Deed(what=Word.LABELED, actor=by, at=FILED, label="Base-Fix")
+
+
+RENAMED_BY_EVE = Deed(what=Word.RENAMED, actor="eve", at=NOW)
+WANTED: dict[str, tuple[QueuedIssue, str | None]] = {
+    "filed by Nightkeep": (about("us"), None),
+    "filed by Nightkeep, labelled again by whoever sorts issues": (about("us", labelled("tom")), None),
+    "filed by Nightkeep, and made better by a maintainer": (about("us", edited_by="olga"), None),
+    "filed by Nightkeep, and changed by an account that is gone": (
+        about("us", edited_by=""),
+        "had its text changed by an account that is gone, so nobody can tell what it may do",
+    ),
+    "labelled by a maintainer": (about("eve", labelled("olga")), None),
+    "labelled by whoever sorts issues": (
+        about("tom", labelled("tom")),
+        "was labelled base-fix by @tom, who may not write here",
+    ),
+    "not labelled as far as it shows": (about("tom"), "shows nobody who labelled it base-fix"),
+    "changed since it was labelled": (
+        about("eve", labelled("olga"), edited_by="eve"),
+        "had its text changed by @eve, who may not write here",
+    ),
+    "named otherwise since it was labelled": (
+        about("eve", labelled("olga"), RENAMED_BY_EVE),
+        "had its title changed by @eve, who may not write here",
+    ),
+}
+
+
+@pytest.mark.parametrize("row", WANTED)
+def test_an_issue_is_mended_by_the_word_of_those_who_may_start_work(row: str) -> None:
+    issue, against = WANTED[row]
+    assert whose_word(issue, "us", lambda login: login == "olga") == against
 
 
 def test_the_issue_names_checks_and_commit_and_lets_nothing_out_of_its_line() -> None:
