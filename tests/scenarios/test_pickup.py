@@ -1,5 +1,6 @@
 """Pickup: which issue is taken, and that nothing else is touched."""
 
+import json
 import os
 import subprocess
 import time
@@ -30,6 +31,17 @@ def test_the_lowest_ready_issue_is_taken_and_delivered(stage: Stage) -> None:
     # The next pass takes the next.
     assert stage.pickup(stage.agent(WORK)).status == 0
     assert stage.labels(second) == {"in-progress"}
+
+
+def test_an_event_that_was_dropped_is_made_up_for_by_the_next_one(stage: Stage) -> None:
+    """GitHub keeps one waiting run of a concurrency group, so of three labels the second may start nothing."""
+    numbers = [stage.ready(f"Add lamp {n}") for n in range(3)]
+    for labelled in (numbers[0], numbers[2]):
+        event = stage.root / f"event-{labelled}.json"
+        event.write_text(json.dumps({"action": "labeled", "issue": {"number": labelled}}))
+        workflow = {"GITHUB_EVENT_NAME": "issues", "GITHUB_EVENT_PATH": str(event)}
+        assert stage.pickup(stage.agent(WORK), **workflow).status == 0
+    assert [stage.labels(number) for number in numbers] == [{"in-progress"}, {"in-progress"}, {"ready-for-agent"}]
 
 
 def test_nothing_to_do_is_one_line_and_changes_nothing(stage: Stage) -> None:
