@@ -12,12 +12,11 @@ from delivery.github import Check, Issue, QueuedIssue
 from delivery.labelling import Labelling, changes_since, labelling
 from delivery.lease import Dead, Doubtful, Lease, Live
 from delivery.ready_facts import who, why_not
-from delivery.text import one_line, visible
+from delivery.text import as_name, one_line
 
 BASE_FIX = "base-fix"  # the label of such an issue
 _REFS = "refs/nightkeep/base-fixes/"
 _TITLE_LIMIT = 250
-_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,7 @@ class Ailment:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the checks, each once."""
-        return tuple(dict.fromkeys(_name(check.name) for check in self.checks))
+        return tuple(dict.fromkeys(as_name(check.name) for check in self.checks))
 
     @property
     def title(self) -> str:
@@ -47,7 +46,7 @@ class Ailment:
     @property
     def body(self) -> str:
         """The text of the issue."""
-        rows = [f"- {_name(check.name)}{f': {_name(check.url)}' if check.url else ''}" for check in self.checks]
+        rows = [f"- {as_name(check.name)}{f': {as_name(check.url)}' if check.url else ''}" for check in self.checks]
         return (
             f"{self.marker}\n"
             f"These checks fail on `{self.base}` at {self.commit}, so that no pull request into it can be green:\n\n"
@@ -175,7 +174,3 @@ def whose_word(issue: QueuedIssue, viewer: str, may_start: Callable[[str], bool]
         if changed is None
         else f"had its {changed.what.part} changed by {who(changed.actor)}, {why_not(changed.actor)}"
     )
-
-
-def _name(text: str) -> str:
-    return one_line(" ".join(visible(text).split()), _LONGEST_NAME)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from delivery.github import Check, CheckState
+from worktree.naming import some
 
-_MOST_NAMED = 5
 _LONGEST_POLL = 60.0  # seconds
 _PATIENCE = 0.1  # of the time waited so far: how long the next wait is
 
@@ -150,6 +150,5 @@ def is_new_attempt(checks: Sequence[Check], old: Sequence[Check], runs: Sequence
 
 def names_of(checks: Sequence[Check]) -> str:
     """Name checks in a sentence, the first few of them, and say which timed out."""
-    names = list(dict.fromkeys(f"{check.name} (timed out)" if check.timed_out else check.name for check in checks))
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    names = dict.fromkeys(f"{check.name} (timed out)" if check.timed_out else check.name for check in checks)
+    return some([*names])

@@ -18,10 +18,8 @@ from delivery.pull_request import Description, PullRequests, describe
 from delivery.repair_loop import RepairLoop
 from delivery.session import SessionResult
 from delivery.stages import Stages
-from delivery.text import one_line
 from worktree import Checkpoint, Redactor, Takeover
 
-_SUBJECT_LIMIT = 72
 _CHANGED = "<!-- nightkeep:issue-changed -->"
 
 
@@ -163,4 +161,4 @@ def _nothing_made(session: SessionResult) -> str:
 def _subject(session: SessionResult, description: Description) -> str:
     """Choose the subject of the commit that the runner makes for an agent that made none."""
     written = description.title if session.pull_request_text.strip() else ""
-    return written or one_line(session.final_text, _SUBJECT_LIMIT) or description.title
+    return written or session.subject or description.title

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from delivery.checks import Required
 from delivery.github.checks import ACTIONS
 from worktree import Survey
+from worktree.naming import some
 
 OLDEST_GIT = (2, 38)
-_MOST_NAMED = 5
 _MASK = "***"
 # https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats
 _TOKENS = {
@@ -155,7 +155,8 @@ def _masked(url: str) -> str | None:
     return url.replace(f"{user}@{host}", f"{_MASK}@{host}", 1)
 
 
-def _ok(name: str, sentence: str) -> Finding:
+def ok(name: str, sentence: str) -> Finding:
+    """Say that nothing is to be done."""
     return Finding(name=name, level=Level.OK, sentence=sentence)
 
 
@@ -164,7 +165,7 @@ def _git(facts: Facts) -> Iterator[Finding]:
         return
     version = ".".join(map(str, facts.git_version))
     if facts.git_version >= OLDEST_GIT:
-        yield _ok("git-version", f"git is {version}")
+        yield ok("git-version", f"git is {version}")
     else:
         oldest = ".".join(map(str, OLDEST_GIT))
         yield Finding(
@@ -177,7 +178,7 @@ def _git(facts: Facts) -> Iterator[Finding]:
 
 def _push(facts: Facts) -> Iterator[Finding]:
     if facts.push_refused == "":
-        yield _ok("push", "origin refuses no push of a branch, as far as a dry run tells")
+        yield ok("push", "origin refuses no push of a branch, as far as a dry run tells")
     elif facts.push_refused is not None:
         yield Finding(
             name="push",
@@ -189,7 +190,7 @@ def _push(facts: Facts) -> Iterator[Finding]:
 
 def _namespace(facts: Facts) -> Iterator[Finding]:
     if facts.namespace_refused == "":
-        yield _ok("claim-namespace", "origin refuses no push to refs/nightkeep/, as far as a dry run tells")
+        yield ok("claim-namespace", "origin refuses no push to refs/nightkeep/, as far as a dry run tells")
     elif facts.namespace_refused is not None:
         yield Finding(
             name="claim-namespace",
@@ -217,7 +218,7 @@ def _claims(facts: Facts) -> Iterator[Finding]:
             remedy="use a server that can, as GitHub can",
         )
     elif facts.is_atomic and facts.claim_refused == "":
-        yield _ok("claims", "origin refuses no claim, as far as a dry run tells, and takes refs together")
+        yield ok("claims", "origin refuses no claim, as far as a dry run tells, and takes refs together")
 
 
 def _token(facts: Facts) -> Iterator[Finding]:
@@ -231,7 +232,7 @@ def _token(facts: Facts) -> Iterator[Finding]:
             remedy="use the token of a GitHub app, or a fine-grained personal access token",
         )
     else:
-        yield _ok("token", f"the token is {facts.token}")
+        yield ok("token", f"the token is {facts.token}")
 
 
 def _drafts(facts: Facts) -> Iterator[Finding]:
@@ -250,7 +251,7 @@ def _drafts(facts: Facts) -> Iterator[Finding]:
             "private repositories have them on paid plans only",
         )
     elif facts.is_private is not None:
-        yield _ok("drafts", "the repository is public, so it has draft pull requests")
+        yield ok("drafts", "the repository is public, so it has draft pull requests")
 
 
 def _checks(facts: Facts) -> Iterator[Finding]:
@@ -274,7 +275,7 @@ def _checks(facts: Facts) -> Iterator[Finding]:
             remedy="give it actions: write",
         )
     if not facts.unreadable:
-        yield _ok("checks", "the token may read checks and statuses")
+        yield ok("checks", "the token may read checks and statuses")
 
 
 def _without_checks(facts: Facts) -> tuple[Level, str]:
@@ -296,14 +297,14 @@ def _labels(facts: Facts) -> Iterator[Finding]:
             remedy="`nightkeep run` makes what is missing",
         )
     elif facts.missing_labels is not None:
-        yield _ok("labels", "the repository has the labels that Runs set (labels.ready, labels.in-progress)")
+        yield ok("labels", "the repository has the labels that Runs set (labels.ready, labels.in-progress)")
 
 
 def _lfs(facts: Facts) -> Iterator[Finding]:
     if facts.survey is None:
         return
     if not facts.survey.names_lfs:
-        yield _ok("lfs", "no attribute of the Base branch names Git LFS")
+        yield ok("lfs", "no attribute of the Base branch names Git LFS")
     elif not facts.lfs_is_installed:
         yield Finding(
             name="lfs",
@@ -319,7 +320,7 @@ def _lfs(facts: Facts) -> Iterator[Finding]:
             remedy="run: git lfs install",
         )
     else:
-        yield _ok("lfs", "the Base branch keeps files in Git LFS; what an agent adds is uploaded before each push")
+        yield ok("lfs", "the Base branch keeps files in Git LFS; what an agent adds is uploaded before each push")
 
 
 def _disk(facts: Facts) -> Iterator[Finding]:
@@ -335,7 +336,7 @@ def _disk(facts: Facts) -> Iterator[Finding]:
                 remedy="make room, or name another place (TMPDIR, worktrees.directory, logs.directory)",
             )
             return
-    yield _ok("disk-space", "there is room for a worktree, its logs and temporary files")
+    yield ok("disk-space", "there is room for a worktree, its logs and temporary files")
 
 
 def _said(space: Space) -> str:
@@ -358,7 +359,7 @@ def _submodules(facts: Facts) -> Iterator[Finding]:
             remedy="have `setup` run: git submodule update --init",
         )
     else:
-        yield _ok("submodules", "the Base branch has no submodules")
+        yield ok("submodules", "the Base branch has no submodules")
 
 
 def _history(facts: Facts) -> Iterator[Finding]:
@@ -370,7 +371,7 @@ def _history(facts: Facts) -> Iterator[Finding]:
             remedy="run: git fetch --unshallow",
         )
     elif facts.is_shallow is not None:
-        yield _ok("shallow-clone", "the clone has the whole history")
+        yield ok("shallow-clone", "the clone has the whole history")
     if facts.is_partial:
         yield Finding(
             name="partial-clone",
@@ -380,7 +381,7 @@ def _history(facts: Facts) -> Iterator[Finding]:
             remedy="make sure that `git fetch` needs no password here, or run in a full clone",
         )
     elif facts.is_partial is not None:
-        yield _ok("partial-clone", "the clone has every object")
+        yield ok("partial-clone", "the clone has every object")
 
 
 def _credentials(facts: Facts) -> Iterator[Finding]:
@@ -393,7 +394,7 @@ def _credentials(facts: Facts) -> Iterator[Finding]:
             remedy="take it out (git remote set-url origin URL; on Actions: persist-credentials: false)",
         )
     elif facts.credentials is not None:
-        yield _ok("credential", "the clone's configuration holds no credential")
+        yield ok("credential", "the clone's configuration holds no credential")
 
 
 def _own_ways(facts: Facts) -> Iterator[Finding]:
@@ -415,8 +416,7 @@ def _own_ways(facts: Facts) -> Iterator[Finding]:
 
 
 def _counted(names: Sequence[str], what: str) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{len(names)} {what}{'s' if len(names) > 1 else ''}: {', '.join(names[:_MOST_NAMED])}{more}"
+    return f"{len(names)} {what}{'s' if len(names) > 1 else ''}: {some(names)}"
 
 
 _LOOKS = (

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from delivery.github import Linked, QueuedIssue, Role
+from worktree.naming import some
 
 UNREADY = ("ready-for-human", "needs-info", "needs-triage", "wontfix")
 """The labels of issues that are for people, where the settings name no others."""
-_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +108,7 @@ def worn(labels: Iterable[str], *wanted: str) -> list[str]:
 
 def listed(facts: Facts, linked: Sequence[Linked]) -> str:
     """Name issues, the first ones."""
-    names = [one.name_in(facts.repository) for one in linked]
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return some([one.name_in(facts.repository) for one in linked], 10)
 
 
 def who(login: str) -> str:

@@ -39,12 +39,11 @@ from delivery.pull_request import Description, PullRequests, describe
 from delivery.repair_tasks import checks_task, conflict_task, review_task, verify_task
 from delivery.self_merge import MergeRefusedError, SelfMerge
 from delivery.stages import Stages
-from delivery.text import end_of, one_line
+from delivery.text import end_of
 from delivery.watching import StoppedError, Watch
 from delivery.workflows import Proposed, which_apply
 from worktree import GitError, PushRefused, Redactor
 
-_SUBJECT_LIMIT = 72
 _LOG_READ = 65_536  # bytes from the end of a log
 _MOST_LOGS = 3
 _MERGEABLE_POLL = 2.0  # seconds; GitHub works it out once it is asked
@@ -185,7 +184,7 @@ class RepairLoop:
                 step.kind, facts.head, spent=step.spent, unresolved=f"the Repair did not merge {name}: {unresolved}"
             )
         stages.enter(Stage.COMMIT, "settle")
-        subject = one_line(session.final_text, _SUBJECT_LIMIT) or f"Repair {number}"
+        subject = session.subject or f"Repair {number}"
         if left := worktree.settle(subject, self.conventions.commit):
             stages.report(f"left out of the pull request: {', '.join(left)}")
         facts = facts.repaired(step.kind, worktree.head(), spent=step.spent)

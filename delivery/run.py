@@ -34,9 +34,8 @@ from worktree import (
     Worktree,
     WorktreeError,
 )
+from worktree.naming import some
 from worktree.stored import runs_that_left
-
-_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,15 +236,13 @@ def _report_included(worktree: Worktree, report: Callable[[str], None]) -> None:
     """Say what `.worktreeinclude` brought into the worktree, and what it did not."""
     included = worktree.included
     if included.paths:
-        report(f"copied in by .worktreeinclude: {_some(included.paths)}")
+        report(f"copied in by .worktreeinclude: {_named(included.paths)}")
     if included.left:
-        report(f"not copied in: {_some([f'{path} ({why})' for path, why in included.left])}")
+        report(f"not copied in: {_named([f'{path} ({why})' for path, why in included.left])}")
 
 
-def _some(paths: Sequence[str]) -> str:
-    more = len(paths) - _MOST_NAMED
-    shown = ", ".join(ascii(path)[1:-1] for path in paths[:_MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown
+def _named(paths: Sequence[str]) -> str:
+    return some([ascii(path)[1:-1] for path in paths])
 
 
 def _log_of(stages: Stages) -> Path | None:

@@ -41,9 +41,14 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + _ELLIPSIS
 
 
+def as_name(text: str, limit: int = 200) -> str:
+    """Return `text`, which others chose, as one line of which everything can be seen, cut to `limit` characters."""
+    return one_line(" ".join(visible(text).split()), limit)
+
+
 def as_code(text: str, limit: int) -> str:
     """Return `text` as a line of inline code, cut to `limit`, so that nothing in it is a mention, a link or markup."""
-    line = one_line(" ".join(visible(text[: 2 * limit]).split()), limit)
+    line = as_name(text[: 2 * limit], limit)
     ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
     between = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{between}{line}{between}{ticks}"

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from delivery.errors import GitHubError, PreflightError
-from delivery.findings import Facts, Finding, Level, diagnose, errors, ways_to
+from delivery.findings import Facts, Finding, Level, diagnose, errors, ok, ways_to
 from delivery.github import GitHub, Repository
 from delivery.preflight import check_repository, nothing_to_start_from, unanswered
 from delivery.probes import ask_about_checks, ask_about_token, look_at_clone, missing_labels, probe_origin
@@ -112,7 +112,7 @@ def _repository(clone: _Clone, found: list[Finding]) -> Repository | None:
     except PreflightError as error:
         found.append(_explained("repository", str(error), "name a repository that the token may push to"))
     else:
-        found.append(_ok("repository", f"{seen.full_name} can be read and pushed to"))
+        found.append(ok("repository", f"{seen.full_name} can be read and pushed to"))
         return seen
     return None
 
@@ -134,7 +134,7 @@ def _base(clone: _Clone, repository: Repository | None, found: list[Finding]) ->
     if base is None:
         found.append(_explained("base-branch", str(nothing_to_start_from(clone.launch)), ""))
     elif base == clone.launch.checked_out:
-        found.append(_ok("base-branch", f"a Run starts from origin's {base}"))
+        found.append(ok("base-branch", f"a Run starts from origin's {base}"))
     else:
         sentence = f"{clone.launch.checked_out or 'what is checked out'} is no branch of origin"
         found.append(Finding(name="base-branch", level=Level.WARNING, sentence=sentence, remedy=f"use --base {base}"))
@@ -175,7 +175,7 @@ def _agent(clone: _Clone, loaded: LoadedSettings, base: str, commit: str) -> Fin
             require_on_base(argv[0], clone.launch, base, commit)
     except PreflightError as error:
         return _explained("agent", str(error), "")
-    return _ok("agent", f"the agent is {argv[0]}")
+    return ok("agent", f"the agent is {argv[0]}")
 
 
 def _left_behind(clone: _Clone) -> list[Finding]:
@@ -190,7 +190,7 @@ def _left_behind(clone: _Clone) -> list[Finding]:
     if kept:
         sentence = f"kept until somebody releases it: {_named(kept)}"
         found.append(_notice("kept-worktrees", sentence, "see why, and what it holds: nightkeep worktrees"))
-    return found or [_ok("worktrees", "no earlier run has left a worktree")]
+    return found or [ok("worktrees", "no earlier run has left a worktree")]
 
 
 def _named(listed: Sequence[Listed]) -> str:
@@ -204,10 +204,6 @@ def _git_version(clone: _Clone) -> tuple[int, ...] | None:
         raise
     except GitError:
         return None
-
-
-def _ok(name: str, sentence: str) -> Finding:
-    return Finding(name=name, level=Level.OK, sentence=sentence)
 
 
 def _notice(name: str, sentence: str, remedy: str) -> Finding:

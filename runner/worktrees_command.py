@@ -28,6 +28,7 @@ from worktree import (
 )
 from worktree.holding import Holding, read_holding
 from worktree.inventory import Listed, Standing, list_worktrees
+from worktree.naming import some
 
 _MOST_NAMED = 10
 _GLANCE = 0.2  # seconds between looks, while somebody thinks, whether a signal has come
@@ -224,10 +225,10 @@ def _show(one: Listed, holding: Holding) -> None:
         ("HEAD", f"{holding.head} on {holding.branch or 'no branch'}" if holding.head else None),
         ("size", "its directory is gone" if one.size is None else written_size(one.size)),
         ("unfinished", f"a {holding.unfinished}" if holding.unfinished else None),
-        ("conflicts", _some(holding.unmerged)),
-        ("uncommitted", _some(holding.changed)),
-        ("untracked", _some(holding.untracked)),
-        ("ignored", _some(holding.ignored)),
+        ("conflicts", _named(holding.unmerged)),
+        ("uncommitted", _named(holding.changed)),
+        ("untracked", _named(holding.untracked)),
+        ("ignored", _named(holding.ignored)),
     ]
     _print("\n".join(aligned([(name, printable(text)) for name, text in facts if text])))
     if holding.commits:
@@ -239,9 +240,8 @@ def _show(one: Listed, holding: Holding) -> None:
     _print("")
 
 
-def _some(paths: Sequence[str]) -> str:
-    more = [f"{len(paths) - _MOST_NAMED} more"] if len(paths) > _MOST_NAMED else []
-    return ", ".join([*map(printable, paths[:_MOST_NAMED]), *more])
+def _named(paths: Sequence[str]) -> str:
+    return some([*map(printable, paths)], _MOST_NAMED)
 
 
 def _tell(access: Access, one: Listed, ending: Ending) -> None:

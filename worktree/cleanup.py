@@ -16,6 +16,7 @@ from worktree.git import Git
 from worktree.launch import registered_paths
 from worktree.made import foreign_entries, holds_files, operation_entries
 from worktree.mounts import mounts_below
+from worktree.naming import some
 from worktree.processes import at_work_in
 from worktree.proof import (
     REPOSITORY,
@@ -37,7 +38,6 @@ from worktree.screening import shown
 from worktree.state import State, Status, state_at_head, state_of, state_without_files
 from worktree.store import Manifest, Row, Store, read_manifest
 
-_MOST_NAMED = 5
 _LATE = "git does not list it, or it appeared or changed at the last moment"
 EMPTY = "an empty directory"
 _RULES = (".gitattributes", ".gitignore", ".gitmodules")  # by which git judges other files
@@ -88,9 +88,7 @@ def reason_to_retain(state: State, at_work: tuple[str, ...], *, index_kept: bool
 
 
 def _named(paths: tuple[str, ...]) -> str:
-    more = len(paths) - _MOST_NAMED
-    shown = ", ".join(ascii(path)[1:-1] for path in paths[:_MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown
+    return some([ascii(path)[1:-1] for path in paths])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """Bringing what origin has got into the Issue branch: by merging, never by rewriting it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from worktree.checkout import Checkout
 from worktree.errors import GitError
 from worktree.files import list_files
 from worktree.git import IDENTITY
+from worktree.naming import some
 from worktree.rescue import keep_snapshot, publish
 from worktree.state import Operation, read_state
 
@@ -115,7 +115,7 @@ def finish_merge(checkout: Checkout, commit: str) -> str | None:
     if state.branch != checkout.record.branch:
         return f"HEAD was left on {state.branch or 'no branch'}, not on {checkout.record.branch}"
     if state.unmerged:
-        return f"the merge is still in progress, with conflicts in {_some(state.unmerged)}"
+        return f"the merge is still in progress, with conflicts in {some(state.unmerged)}"
     if state.operation is Operation.MERGE and commit in state.other_heads:
         checkout.git.run("add", "--update")
         checkout.git.within(**IDENTITY).run("commit", "--quiet", "--no-verify", "--no-edit")
@@ -125,12 +125,7 @@ def finish_merge(checkout: Checkout, commit: str) -> str | None:
         return "the merge was given up"
     # What git writes behind a conflict's other side; nobody else writes that commit's id there.
     marked = checkout.git.run("grep", "-l", "-z", "-e", f"^>>>>>>> {commit}", "HEAD", accept=(0, 1)).fields
-    return f"conflict markers were left in {_some([path.partition(':')[2] for path in marked])}" if marked else None
-
-
-def _some(paths: Sequence[str]) -> str:
-    more = len(paths) - 5
-    return ", ".join(paths[:5]) + (f" and {more} more" if more > 0 else "")
+    return f"conflict markers were left in {some([path.partition(':')[2] for path in marked])}" if marked else None
 
 
 def workflow_texts(checkout: Checkout) -> tuple[str, ...]:

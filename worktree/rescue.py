@@ -8,12 +8,11 @@ from worktree.durable import sync_directory
 from worktree.errors import PrivateWorkError
 from worktree.files import private_index
 from worktree.made import loose_ends, named_commits, tips
+from worktree.naming import some
 from worktree.remote import ABSENT, RefUpdate
 from worktree.screening import explained, screen_commits, shown
 from worktree.snapshot import commit_tree, index_tree, take_snapshot
 from worktree.state import State
-
-_MOST_NAMED = 5
 
 
 def keep_snapshot(checkout: Checkout, state: State) -> str:
@@ -95,9 +94,7 @@ def publish(checkout: Checkout, ref: str) -> bool:
         limit=checkout.shared.limits.screen,
     )
     if found:
-        named = [f"{place} ({rule})" for place, rule in sorted(found.items())]
-        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-        held_back = ", ".join(named[:_MOST_NAMED]) + more
+        held_back = some([f"{place} ({rule})" for place, rule in sorted(found.items())])
         checkout.ledger.places.append(("not pushed", f"{ref}, because of {held_back}"))
         return False
     try:

@@ -20,8 +20,7 @@ from delivery.spec.account import Account
 from delivery.spec.reading import read_graph
 from delivery.spec.working_off import WorkingOff
 from worktree import ABSENT, Preserved, RefUpdate, WorktreeError
-
-_MOST_NAMED = 10  # Tickets in a sentence
+from worktree.naming import some
 
 
 def spec_run(run: Run) -> "SpecRun":
@@ -106,8 +105,7 @@ class SpecRun(Run):
         if self.interruption.recorded is not None:
             raise RunFailureError("interrupted", Code.INTERRUPTED)
         if left:
-            more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
-            raise RunFailureError(f"Tickets not done: {', '.join(left[:_MOST_NAMED])}{more}", Code.TICKETS)
+            raise RunFailureError(f"Tickets not done: {some(left, 10)}", Code.TICKETS)
 
     def _ready_for_review(self, plan: Plan, account: Account) -> tuple[Plan, "SpecRun"]:
         """Return the plan of the review, and what carries it out: with clone and branches as they are by now."""
