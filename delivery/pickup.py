@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from delivery.branches import branch_name
 from delivery.claims import CLAIMS, Expired, Held, Standing, Unreadable, judge_claim, read_claims
@@ -62,8 +61,7 @@ class _Seen:
 class Pickup:
     """Looks through one repository's issues, once.
 
-    `launch` is a clone of it, `remote` its origin, `limit` how many issues may be worked on at a time. `clock` tells
-    the time.
+    `launch` is a clone of it, `remote` its origin, `limit` how many issues may be worked on at a time.
     """
 
     github: GitHub
@@ -73,7 +71,6 @@ class Pickup:
     rules: Rules
     report: Callable[[str], None]
     limit: int = 3
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _starters: Starters = field(init=False)
     _pulls: dict[int, str] = field(default_factory=dict, init=False)
 
@@ -169,7 +166,7 @@ class Pickup:
             issue=issue,
             repository=self.repository,
             rules=self.rules,
-            now=self.clock(),
+            now=self.github.server_time.now(),
             viewer=seen.viewer,
             branches=heads,
             pull_request=self._pulls.get(issue.number),

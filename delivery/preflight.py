@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from delivery.branches import Blocked, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
 from delivery.claims import Expired, Held, Unreadable, claim_ref, judge_claim, read_claims, why_not
@@ -90,7 +89,7 @@ def preflight(
     left = choose_checkpoint(
         read_checkpoints(launch, origin, checkpoints),
         choice.branch,
-        datetime.now(UTC),
+        github.server_time.now(),
         dead=dead.record.run if dead else None,
     )
     if isinstance(left, AtWork):

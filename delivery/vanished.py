@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from worktree import Checkpoint
+from worktree import Checkpoint, Pace
 
-_LEASE = timedelta(minutes=15)
+_LEASE = timedelta(seconds=Pace().lease)  # what a repository configures is read only after this
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class AtWork:
 def choose_checkpoint(
     found: Sequence[Checkpoint], branch: str, now: datetime, dead: str | None = None
 ) -> Checkpoint | AtWork | None:
-    """Decide what a new run on `branch` goes on from, when no run that lives has a claim on the issue.
+    """Decide what a new run on `branch` goes on from at `now`, the server's time, when no run that lives has a claim.
 
     That of the run `dead`, whose claim is taken over; else the latest one on the branch: its run has vanished, or ended
     without taking it away. One that could make no claim seems to live while its checkpoint is young: it makes one every
