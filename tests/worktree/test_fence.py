@@ -206,6 +206,7 @@ def test_checkpoints_move_it_too_and_land_no_more_once_it_is_lost(world: World, 
         while not watch.why_stop and time.monotonic() < until:
             watch.tick()
             time.sleep(0.01)
+        assert watch.why_stop
         assert world.on_origin(ref) == before
         wt.preserve_failed_run("main", "x")
     assert wt.is_fence_lost
