@@ -106,11 +106,11 @@ class Code(StrEnum):
         "Checks fail that fail on the Base branch, too, and the Run that was to mend it there did not.",
         Stage.CHECKS,
     )
-    CHECKS_VANISHED = "checks-vanished", "GitHub listed checks of the commit, and then none.", Stage.CHECKS
+    CHECKS_VANISHED = "checks-vanished", "GitHub listed a check of the commit, and then no more.", Stage.CHECKS
     CHECKS_PENDING = "checks-timed-out", "Checks did not finish within `limits.checks`.", Stage.CHECKS
     CHECKS_MISSING = (
         "checks-missing",
-        "No check ran; see `checks.required` and `checks.grace`, or use an app's token.",
+        "No check ran, or not all that a rule asks for; see `checks.required`, `checks.grace`, or use an app's token.",
         Stage.CHECKS,
     )
     MERGED_ELSEWHERE = (

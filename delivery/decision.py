@@ -214,7 +214,8 @@ def _wrong_with(facts: Facts, verdict: Verdict) -> Step | None:
     """Return the end that the checks of the head make; None when they count as green."""
     at = f"on {facts.head[:12]}"
     if verdict.vanished:
-        return Fail(Code.CHECKS_VANISHED, f"the checks {at} disappeared, so nobody can tell whether it is green")
+        gone = ", ".join(verdict.vanished)
+        return Fail(Code.CHECKS_VANISHED, f"checks {at} disappeared, so nobody can tell whether it is green: {gone}")
     if verdict.pending:
         return Fail(Code.CHECKS_PENDING, f"checks {at} did not finish in time: {', '.join(verdict.pending)}")
     if verdict.own:
@@ -223,9 +224,12 @@ def _wrong_with(facts: Facts, verdict: Verdict) -> Step | None:
         )
     if verdict.inherited:
         return _inherited(facts, verdict.inherited)
-    if not _passes(facts, verdict):
-        return Fail(Code.CHECKS_MISSING, f"no check ran {at}: {verdict.absence}")
-    return None
+    if _passes(facts, verdict):
+        return None
+    if verdict.missing:
+        missing = ", ".join(verdict.missing)
+        return Fail(Code.CHECKS_MISSING, f"checks that {facts.rules.base} requires did not start {at}: {missing}")
+    return Fail(Code.CHECKS_MISSING, f"no check ran {at}: {verdict.absence}")
 
 
 def _inherited(facts: Facts, checks: tuple[Check, ...]) -> Step:
@@ -243,8 +247,10 @@ def _fail_there_too(facts: Facts, names: str) -> str:
 
 
 def _passes(facts: Facts, verdict: Verdict) -> bool:
-    if verdict.absence is None or facts.rules.required is Required.NEVER:
+    if facts.rules.required is Required.NEVER:
         return verdict.is_green
+    if verdict.absence is None or verdict.missing:
+        return verdict.is_green and not verdict.missing
     nothing_expected = verdict.absence in (Absence.NOT_CONFIGURED, Absence.FILTERED)
     return facts.rules.required is Required.AUTO and (nothing_expected or not facts.rules.merges)
 

@@ -10,7 +10,7 @@ from typing import assert_never
 from delivery.base_fix import BaseFixes
 from delivery.base_fix_choice import Ailment, is_base_fix
 from delivery.causes import Stage
-from delivery.checks import Absence, Verdict, why_absent
+from delivery.checks import Absence, Expected, Verdict, why_absent
 from delivery.conventions import Conventions
 from delivery.decision import (
     Act,
@@ -275,7 +275,8 @@ class RepairLoop:
             head=facts.head,
             # Who mends the Base branch leaves nothing for others.
             base_commit=None if is_base_fix(self.stages.plan.issue) else facts.base_commit,
-            absence=lambda: self._why_absent(facts),
+            expected=lambda: self._expected(facts),
+            absence=lambda expected: self._why_absent(facts, expected),
             patience=self.conventions.patience,
             merges=facts.rules.merges,
             interruption=self.stages.interruption,
@@ -303,21 +304,24 @@ class RepairLoop:
         self.stages.stop_if_interrupted()
         return facts.base_fixed(fixed)
 
-    def _why_absent(self, facts: Facts) -> Absence:
+    def _expected(self, facts: Facts) -> Expected:
         worktree, rules = self.stages.worktree, facts.rules
         texts = worktree.workflow_texts()
         try:
             paths = worktree.changed_paths(facts.base_commit) if texts else ()
         except GitError:  # a shallow clone may have no common commit; then a check is waited for, perhaps in vain
-            return Absence.NOT_STARTED
+            paths = None
         workflows = which_apply(texts, Proposed(base=rules.base, branch=rules.branch, paths=paths))
-        return why_absent(
-            applies=workflows.applies,
+        return Expected(
+            required=self._self_merge.rules.checks,
+            runs=workflows.runs,
             is_filtered=workflows.is_filtered,
-            is_required=bool(self._self_merge.rules.checks),
-            others_check=any(check.run is None for check in self.github.checks.of(facts.base_commit)),
-            is_workflow_token=self.github.is_workflow_token(),
+            can_start=not self.github.is_workflow_token(),
         )
+
+    def _why_absent(self, facts: Facts, expected: Expected) -> Absence:
+        on_base = self.github.checks.of(facts.base_commit)
+        return why_absent(expected, others_check=any(check.run is None for check in on_base))
 
     def _merge(self, step: Merge, facts: Facts) -> Facts:
         assert self._pull is not None  # noqa: S101 - it was looked at just before

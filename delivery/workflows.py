@@ -18,25 +18,25 @@ _ANYTHING: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed:
-    """A pull request for the Base branch from `branch`; `paths` are the files that it changes."""
+    """A pull request for the Base branch from `branch`; `paths` are the files that it changes, None for unknown."""
 
     base: str
     branch: str
-    paths: Collection[str]
+    paths: Collection[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applying:
-    """Whether any workflow runs, and whether there are some that would if their filters let them."""
+    """How many runs of workflows begin, one for each event, and whether filters keep workflows from running at all."""
 
-    applies: bool
+    runs: int
     is_filtered: bool
 
 
 def which_apply(texts: Iterable[str], proposed: Proposed) -> Applying:
     """Decide by the texts of all workflow files."""
-    answers = [_applies(_events(text), proposed) for text in texts]
-    return Applying(applies=True in answers, is_filtered=False in answers)
+    runs = [_runs(_events(text), proposed) for text in texts]
+    return Applying(runs=sum(number or 0 for number in runs), is_filtered=0 in runs)
 
 
 def _events(text: str) -> Mapping[str, Any] | None:
@@ -57,16 +57,16 @@ def _events(text: str) -> Mapping[str, Any] | None:
     return None
 
 
-def _applies(events: Mapping[str, Any] | None, proposed: Proposed) -> bool | None:
-    """Decide for one workflow; None for one that has nothing to do with pull requests or pushes."""
+def _runs(events: Mapping[str, Any] | None, proposed: Proposed) -> int | None:
+    """Count the runs of one workflow; None for one that has nothing to do with pull requests or pushes."""
     if events is None:
-        return True
+        return 1
     answers = [
         _lets_through(filters, proposed, branch=proposed.branch if event == "push" else proposed.base, event=event)
         for event, filters in events.items()
         if event == "push" or event in _PULL_REQUEST
     ]
-    return any(answers) if answers else None
+    return sum(answers) if answers else None
 
 
 def _lets_through(filters: Any, proposed: Proposed, *, branch: str, event: str) -> bool:
@@ -84,12 +84,17 @@ def _lets_through(filters: Any, proposed: Proposed, *, branch: str, event: str) 
         (
             "branches" in filters and not _chosen(branch, _words(filters["branches"])),
             "branches-ignore" in filters and _chosen(branch, _words(filters["branches-ignore"])),
-            "paths" in filters and not any(_chosen(path, _words(filters["paths"])) for path in proposed.paths),
+            "paths" in filters and not _any_chosen(proposed.paths, _words(filters["paths"])),
             "paths-ignore" in filters
+            and proposed.paths is not None
             and all(_chosen(path, _words(filters["paths-ignore"])) for path in proposed.paths),
         )
     )
     return not named
+
+
+def _any_chosen(paths: Collection[str] | None, patterns: Sequence[str]) -> bool:
+    return paths is None or any(_chosen(path, patterns) for path in paths)
 
 
 def _words(value: object) -> list[str]:

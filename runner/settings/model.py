@@ -115,7 +115,7 @@ class CheckSettings(Section):
         "Whether a pull request that nothing checks is green. auto: yes, but a Merge run does not merge it when a "
         "workflow, or a rule of the Base branch, lets a check be expected; always: no; never: yes.",
     )
-    grace: Duration = _key("60s", "How long the first check may take to appear, where one is to be expected.")
+    grace: Duration = _key("60s", "How long a check may take to appear, where one is to be expected.")
     poll: Duration = _key("10s", "How often checks are looked at, at first; less and less often the longer they take.")
 
 

@@ -3,7 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
-from delivery.checks import Absence, Patience, Verdict, judge_checks
+from delivery.checks import Absence, Expected, Listing, Patience, Verdict, judge_checks
 from delivery.github import Check, CheckState, GitHub
 from runner.hub import Check as HubCheck
 from runner.hub import Exchange, Hub, Wait
@@ -48,9 +48,8 @@ def _looks_of_an_hour() -> int:
     while True:
         looks += 1
         step = judge_checks(
-            [pending],
-            waited=waited,
-            seen_before=True,
+            Listing(checks=[pending], waited=waited, quiet=waited),
+            expected=Expected(),
             absence=Absence.NOT_STARTED,
             patience=Patience(limit=_HOUR),
             merges=False,

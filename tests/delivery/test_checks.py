@@ -6,13 +6,18 @@ import pytest
 
 from delivery.checks import (
     Absence,
+    Awaited,
+    Expected,
+    Listing,
     Patience,
     Verdict,
     Wait,
     is_new_attempt,
     judge_checks,
     names_of,
+    reminders,
     runs_to_repeat,
+    waited_for,
     why_absent,
     without_inherited,
 )
@@ -39,44 +44,98 @@ def pending(name: str) -> Check:
 
 
 @pytest.mark.parametrize(
-    ("checks", "waited", "seen_before", "absence", "merges", "expected"),
+    ("checks", "waited", "absence", "merges", "expected"),
     [
         # Nothing has appeared.
-        ([], 0, False, EXPECTED, False, Wait(10)),
-        ([], 55, False, EXPECTED, False, Wait(5)),
-        ([], 60, False, EXPECTED, False, Verdict(absence=EXPECTED)),
-        ([], 0, False, NOT_CONFIGURED, False, Verdict(absence=NOT_CONFIGURED)),
-        ([], 0, False, NOT_CONFIGURED, True, Wait(10)),
-        ([], 60, False, NOT_CONFIGURED, True, Verdict(absence=NOT_CONFIGURED)),
-        ([], 0, False, Absence.FILTERED, False, Verdict(absence=Absence.FILTERED)),
-        ([], 0, False, Absence.CANNOT_START, True, Verdict(absence=Absence.CANNOT_START)),
+        ([], 0, EXPECTED, False, Wait(10)),
+        ([], 55, EXPECTED, False, Wait(5)),
+        ([], 60, EXPECTED, False, Verdict(absence=EXPECTED)),
+        ([], 0, NOT_CONFIGURED, False, Verdict(absence=NOT_CONFIGURED)),
+        ([], 0, NOT_CONFIGURED, True, Wait(10)),
+        ([], 60, NOT_CONFIGURED, True, Verdict(absence=NOT_CONFIGURED)),
+        ([], 0, Absence.FILTERED, False, Verdict(absence=Absence.FILTERED)),
+        ([], 0, Absence.CANNOT_START, True, Verdict(absence=Absence.CANNOT_START)),
         # Some have.
-        ([passed("a")], 0, False, EXPECTED, False, Verdict()),
-        ([passed("a"), pending("b")], 0, True, EXPECTED, False, Wait(10)),
-        ([pending("b"), failed("a")], 300, True, EXPECTED, False, Wait(30)),
-        ([pending("b")], 3000, True, EXPECTED, False, Wait(60)),
-        ([pending("b")], 3590, True, EXPECTED, False, Wait(10)),
-        ([pending("b"), failed("a")], 3600, True, EXPECTED, False, Verdict(own=(failed("a"),), pending=("b",))),
-        ([passed("b"), failed("a")], 9, True, EXPECTED, False, Verdict(own=(failed("a"),))),
-        # And then none.
-        ([], 5, True, EXPECTED, False, Verdict(vanished=True)),
+        ([passed("a")], 0, EXPECTED, False, Verdict()),
+        ([passed("a"), pending("b")], 0, EXPECTED, False, Wait(10)),
+        ([pending("b"), failed("a")], 300, EXPECTED, False, Wait(30)),
+        ([pending("b")], 3000, EXPECTED, False, Wait(60)),
+        ([pending("b")], 3590, EXPECTED, False, Wait(10)),
+        ([pending("b"), failed("a")], 3600, EXPECTED, False, Verdict(own=(failed("a"),), pending=("b",))),
+        ([passed("b"), failed("a")], 9, EXPECTED, False, Verdict(own=(failed("a"),))),
     ],
 )
 def test_looking_again_or_not(
-    checks: list[Check], waited: float, *, seen_before: bool, absence: Absence, merges: bool, expected: Verdict | Wait
+    checks: list[Check], waited: float, absence: Absence, *, merges: bool, expected: Verdict | Wait
 ) -> None:
-    seen = judge_checks(
-        checks, waited=waited, seen_before=seen_before, absence=absence, patience=PATIENCE, merges=merges
-    )
+    listing = Listing(checks=checks, waited=waited, quiet=waited)
+    seen = judge_checks(listing, expected=Expected(), absence=absence, patience=PATIENCE, merges=merges)
     assert seen == expected
+
+
+REQUIRES_B, TWO_RUNS = Expected(required=frozenset("b")), Expected(runs=2)
+NEVER_STARTS = Expected(required=frozenset("b"), runs=2, can_start=False)
+A7, B8 = replace(passed("a"), run=7), replace(passed("b"), run=8)
+
+
+@pytest.mark.parametrize(
+    ("listing", "expected", "verdict"),
+    [
+        # What was listed is no more.
+        (Listing(checks=[], before="b", waited=300, quiet=0), Expected(), Wait(10)),
+        (Listing(checks=[], before="b", waited=300, quiet=60), Expected(), Verdict(vanished=("b",))),
+        (Listing(checks=[A7], before="ab", waited=300, quiet=55), Expected(), Wait(5)),
+        (Listing(checks=[A7], before="ab", waited=300, quiet=60), Expected(), Verdict(vanished=("b",))),
+        (Listing(checks=[A7, B8], before="ab", waited=300, quiet=0), Expected(), Verdict()),
+        (Listing(checks=[failed("a")], before="ab", waited=300), Expected(), Verdict(own=(failed("a"),))),
+        # What is required is not there: a job may begin only after others.
+        (Listing(checks=[A7]), REQUIRES_B, Wait(10)),
+        (Listing(checks=[A7], waited=300, quiet=0), REQUIRES_B, Wait(10)),
+        (Listing(checks=[A7], waited=60, quiet=60), REQUIRES_B, Verdict(missing=("b",))),
+        (Listing(checks=[], waited=60, quiet=60), REQUIRES_B, Verdict(missing=("b",), absence=EXPECTED)),
+        (Listing(checks=[A7, B8]), REQUIRES_B, Verdict()),
+        (Listing(checks=[failed("a")]), REQUIRES_B, Verdict(own=(failed("a"),))),
+        (Listing(checks=[A7]), NEVER_STARTS, Verdict()),
+        # Workflows that have shown nothing yet.
+        (Listing(checks=[A7], waited=8), TWO_RUNS, Wait(10)),
+        (Listing(checks=[A7, replace(B8, run=7)], waited=55), TWO_RUNS, Wait(5)),
+        (Listing(checks=[A7], waited=60, quiet=0), TWO_RUNS, Verdict()),
+        (Listing(checks=[A7, B8], waited=8), TWO_RUNS, Verdict()),
+        (Listing(checks=[failed("a", run=7)]), TWO_RUNS, Verdict(own=(failed("a", run=7),))),
+    ],
+)
+def test_green_is_what_all_that_was_to_come_is(listing: Listing, expected: Expected, verdict: Verdict | Wait) -> None:
+    for merges in (False, True):
+        seen = judge_checks(listing, expected=expected, absence=EXPECTED, patience=PATIENCE, merges=merges)
+        assert seen == verdict
+
+
+@pytest.mark.parametrize(
+    ("listing", "awaited"),
+    [
+        (Listing(checks=[]), Awaited("checks to start", "", 60)),
+        (Listing(checks=[pending("a")], waited=600), Awaited("1 check", "a (u/a)", 3000)),
+        (Listing(checks=[pending("a"), pending("c")], before="x"), Awaited("2 checks", "a (u/a), c (u/c)", 3600)),
+        (Listing(checks=[B8], before="ab", quiet=20), Awaited("checks to be listed again", "a", 40)),
+        (Listing(checks=[A7], waited=600, quiet=20), Awaited("required checks to start", "b", 40)),
+        (Listing(checks=[B8], waited=20), Awaited("checks of other workflows to start", "", 40)),
+    ],
+)
+def test_what_is_waited_for_in_words(listing: Listing, awaited: Awaited) -> None:
+    expected = REQUIRES_B if listing.checks else Expected()
+    assert waited_for(listing, expected, PATIENCE) == awaited
+
+
+def test_what_is_waited_for_is_said_again_after_1_5_and_10_minutes_and_then_every_10() -> None:
+    said = [reminders(float(waited)) for waited in range(0, 3601, 60)]
+    assert [at for at in range(1, 61) if said[at] != said[at - 1]] == [1, 5, 10, 20, 30, 40, 50, 60]
 
 
 def test_an_hour_of_waiting_has_few_looks() -> None:
     waited, looks = 0.0, 0
     while True:
-        step = judge_checks(
-            [pending("a")], waited=waited, seen_before=True, absence=EXPECTED, patience=PATIENCE, merges=False
-        )
+        listing = Listing(checks=[pending("a")], waited=waited, quiet=waited)
+        step = judge_checks(listing, expected=Expected(), absence=EXPECTED, patience=PATIENCE, merges=False)
         looks += 1
         if isinstance(step, Verdict):
             break
@@ -91,15 +150,23 @@ def test_an_hour_of_waiting_has_few_looks() -> None:
         ([failed("build")], [], ["build"]),
         ([failed("build"), failed("build")], [], ["build"]),
         ([failed("build"), passed("build")], ["build"], []),
-        ([pending("build")], ["build"], []),
+        ([pending("build")], None, []),
+        ([pending("build"), failed("build")], None, []),
+        ([pending("build"), passed("build")], ["build"], []),
         ([passed("build")], ["build"], []),
         ([failed("lint")], ["build"], []),
+        ([failed("lint"), pending("other")], ["build"], []),
     ],
 )
 def test_a_failure_is_inherited_when_every_check_of_its_name_failed_on_the_base_commit(
-    on_base: list[Check], own: list[str], inherited: list[str]
+    on_base: list[Check], own: list[str] | None, inherited: list[str]
 ) -> None:
-    verdict = without_inherited(Verdict(own=(failed("build"),)), on_base)
+    red = Verdict(own=(failed("build"),))
+    verdict = without_inherited(red, on_base, waited=3590, patience=PATIENCE)
+    if own is None:
+        assert verdict == Wait(10)
+        verdict, own = without_inherited(red, on_base, waited=3600, patience=PATIENCE), ["build"]
+    assert isinstance(verdict, Verdict)
     assert [one.name for one in verdict.own] == own
     assert [one.name for one in verdict.inherited] == inherited
 
@@ -133,26 +200,23 @@ def test_a_new_attempt_lists_none_of_the_old_jobs(seen: list[Check], *, is_new: 
     assert is_new_attempt(seen, OLD, [7]) is is_new
 
 
-NOTHING = {"applies": False, "is_filtered": False, "is_required": False, "others_check": False}
-
-
 @pytest.mark.parametrize("is_workflow_token", [False, True])
 @pytest.mark.parametrize(
     ("known", "absence", "with_workflow_token"),
     [
-        ({}, Absence.NOT_CONFIGURED, Absence.NOT_CONFIGURED),
-        ({"is_filtered": True}, Absence.FILTERED, Absence.FILTERED),
-        ({"applies": True}, Absence.NOT_STARTED, Absence.CANNOT_START),
-        ({"is_required": True}, Absence.NOT_STARTED, Absence.CANNOT_START),
-        ({"others_check": True}, Absence.NOT_STARTED, Absence.NOT_STARTED),
-        ({"others_check": True, "applies": True}, Absence.NOT_STARTED, Absence.NOT_STARTED),
+        (Expected(), Absence.NOT_CONFIGURED, Absence.NOT_CONFIGURED),
+        (Expected(is_filtered=True), Absence.FILTERED, Absence.FILTERED),
+        (Expected(runs=1), Absence.NOT_STARTED, Absence.CANNOT_START),
+        (Expected(required=frozenset("a")), Absence.NOT_STARTED, Absence.CANNOT_START),
     ],
 )
 def test_why_there_is_no_check(
-    known: dict[str, bool], absence: Absence, with_workflow_token: Absence, *, is_workflow_token: bool
+    known: Expected, absence: Absence, with_workflow_token: Absence, *, is_workflow_token: bool
 ) -> None:
-    seen = why_absent(**{**NOTHING, **known}, is_workflow_token=is_workflow_token)
+    expected = replace(known, can_start=not is_workflow_token)
+    seen = why_absent(expected, others_check=False)
     assert seen is (with_workflow_token if is_workflow_token else absence)
+    assert why_absent(expected, others_check=True) is Absence.NOT_STARTED
 
 
 def test_many_checks_are_named_in_a_few_words() -> None:

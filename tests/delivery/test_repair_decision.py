@@ -219,15 +219,31 @@ TABLE: dict[str, tuple[Facts, Step]] = {
         Fail(Code.CHECKS_FAILED, RED_TEXT),
     ),
     "checks that vanished": (
-        at(verdict=Verdict(vanished=True), sample=None),
+        at(verdict=Verdict(vanished=("build",)), sample=None),
         Fail(
             Code.CHECKS_VANISHED,
-            f"the checks on {HEAD[:12]} disappeared, so nobody can tell whether it is green",
+            f"checks on {HEAD[:12]} disappeared, so nobody can tell whether it is green: build",
         ),
     ),
     "checks that do not finish": (
         at(verdict=Verdict(own=RED.own, pending=("slow",)), sample=None),
         Fail(Code.CHECKS_PENDING, f"checks on {HEAD[:12]} did not finish in time: slow"),
+    ),
+    "required checks that do not start are the end where the Base branch has not moved": (
+        at(verdict=Verdict(missing=("late",))),
+        Fail(Code.CHECKS_MISSING, f"checks that main requires did not start on {HEAD[:12]}: late"),
+    ),
+    "where it has, they may start on what it has": (
+        at(verdict=Verdict(missing=("late",)), sample=Sample(base=BASE)),
+        MergeUpstream(commit=BASE, spent=spent(moves=1)),
+    ),
+    "whether or not others ran": (
+        green(verdict=Verdict(missing=("late",), absence=Absence.NOT_STARTED)),
+        Fail(Code.CHECKS_MISSING, f"checks that main requires did not start on {HEAD[:12]}: late"),
+    ),
+    "where no check is asked for, none is missed": (
+        green(replace(PLAIN, required=Required.NEVER), verdict=Verdict(missing=("late",))),
+        Done(head=HEAD),
     ),
     # The verify command.
     "a failing verify command is repaired": (
@@ -459,12 +475,13 @@ class Weather:
             Verdict(inherited=(one,)): 1,
             Verdict(own=(one,), inherited=(one,)): 1,
             Verdict(absence=self.random.choice(list(Absence))): 2,
-            Verdict(vanished=True): 0.2,
+            Verdict(vanished=("x",)): 0.2,
+            Verdict(missing=("x",)): 0.2,
             Verdict(pending=("x",)): 0.2,
         }
         (verdict,) = self.random.choices(list(verdicts), list(verdicts.values()))
         self.watched.discard(self.facts.head)
-        if verdict.is_green:
+        if verdict.is_green and (not verdict.missing or self.facts.rules.required is Required.NEVER):
             self.watched.add(self.facts.head)
         return self.facts.watched(verdict, repeated=repeat)
 

@@ -1,5 +1,6 @@
 """Waiting for checks that GitHub lists, over HTTP."""
 
+import re
 import signal
 import threading
 import time
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from delivery.checks import Absence, Patience, Verdict, runs_to_repeat
+from delivery.checks import Absence, Expected, Patience, Verdict, runs_to_repeat
 from delivery.errors import GitHubError
 from delivery.github import GitHub
 from delivery.watching import StoppedError, Watch
@@ -43,7 +44,8 @@ def github(hub: Hub) -> Iterator[GitHub]:
 def watch(world: World, github: GitHub, said: list[str] | None = None, **changed: Any) -> Watch:
     lines = [] if said is None else said
     given: dict[str, Any] = {
-        "absence": lambda: Absence.NOT_STARTED,
+        "expected": Expected,
+        "absence": lambda _: Absence.NOT_STARTED,
         "patience": Patience(grace=1, limit=20, poll=0.05),
         "merges": False,
         "interruption": Interruption(),
@@ -69,7 +71,9 @@ def test_a_long_wait_costs_few_counted_requests(
     looks = [seen for seen in exchanges if "/commits/" in seen.path]
     assert len(looks) >= 2 * 30
     assert len([seen for seen in looks if seen.status != 304]) <= 8
-    assert [line for line in said if line.startswith("waiting for 1 check on ")] == said
+    waiting, green = said
+    assert re.fullmatch(r"waiting for 1 check, until \d\d:\d\d UTC at most: slow \(http://\S+\)", waiting)
+    assert green == f"checks are green on {world.on_origin('topic')[:12]}: slow"
 
 
 def test_checks_and_statuses_of_all_pages_count(world: World, hub: Hub, github: GitHub) -> None:
@@ -90,7 +94,7 @@ def test_the_base_commit_is_not_asked_about_when_all_is_green(world: World, hub:
 
 def test_own_and_inherited_failures_are_told_apart(world: World, hub: Hub, github: GitHub) -> None:
     hub.ci.add(NAME, Check("lint", conclusions=("failure",)))
-    hub.ci.add(NAME, Check("test", command="test ! -e lamp.txt", concludes=Wait(polls=3)))
+    hub.ci.add(NAME, Check("test", command="test ! -e lamp.txt", concludes=Wait(polls=3), branches="topic"))
     assert names(watch(world, github).to_the_end()) == (["test"], ["lint"])
     looks = [path.split("/commits/")[1][:40] for _, path in hub.requests if path.endswith("/check-runs")]
     head, base = world.on_origin("topic"), world.on_origin("main")
@@ -103,7 +107,7 @@ def test_checks_may_take_their_time_to_appear(world: World, hub: Hub, github: Gi
     said: list[str] = []
     patience = Patience(grace=30, limit=60, poll=0.05)
     assert watch(world, github, said, patience=patience).to_the_end() == Verdict()
-    assert said[0].startswith("waiting for checks to start on ")
+    assert said[0].startswith("waiting for checks to start, until ")
 
 
 def test_none_appears(world: World, hub: Hub, github: GitHub) -> None:
@@ -115,7 +119,7 @@ def test_what_is_waited_for_is_said_when_it_changes(world: World, hub: Hub, gith
         hub.ci.add(NAME, Check(name, concludes=Wait(polls=polls), branches="topic"))
     said: list[str] = []
     assert watch(world, github, said).to_the_end() == Verdict()
-    assert [line.rpartition(": ")[2] for line in said] == ["quick, slow", "slow"]
+    assert [re.findall("quick|slow", line) for line in said] == [["quick", "slow"], ["slow"], ["quick", "slow"]]
 
 
 AN_HOUR = [drills.primary_rate_limit(1500), drills.secondary_rate_limit(3600), drills.too_many_requests(3600)]
@@ -143,6 +147,21 @@ def test_trouble_of_githubs_is_waited_out(world: World, hub: Hub, github: GitHub
     patience = Patience(grace=1, limit=30, poll=0.05)
     assert watch(world, github, said, patience=patience).to_the_end() == Verdict()
     assert any("looking at the checks again in" in line for line in said)
+
+
+def test_trouble_while_the_base_commit_is_asked_about_is_waited_out(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("lint", conclusions=("failure",)))
+    hub.drill("GET", f"*/commits/{world.on_origin('main')}/*", drills.server_error(), times=6)
+    patience = Patience(grace=1, limit=30, poll=0.05)
+    assert names(watch(world, github, patience=patience).to_the_end()) == ([], ["lint"])
+
+
+def test_what_still_runs_on_the_base_commit_is_waited_for(world: World, hub: Hub, github: GitHub) -> None:
+    hub.ci.add(NAME, Check("lint", conclusions=("failure",), branches="topic"))
+    hub.ci.add(NAME, Check("lint", conclusions=("failure",), concludes=Wait(polls=3), branches="main"))
+    said: list[str] = []
+    assert names(watch(world, github, said).to_the_end()) == ([], ["lint"])
+    assert said == [f"lint failed; waiting for the same to end on the Base commit {world.on_origin('main')[:12]}"]
 
 
 def test_checks_that_the_token_may_not_read(world: World, hub: Hub, github: GitHub) -> None:

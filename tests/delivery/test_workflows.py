@@ -4,9 +4,10 @@ import pytest
 
 from delivery.workflows import Applying, Proposed, which_apply
 
-RUNS = Applying(applies=True, is_filtered=False)
-FILTERED = Applying(applies=False, is_filtered=True)
-NEITHER = Applying(applies=False, is_filtered=False)
+RUNS = Applying(runs=1, is_filtered=False)
+TWICE = Applying(runs=2, is_filtered=False)
+FILTERED = Applying(runs=0, is_filtered=True)
+NEITHER = Applying(runs=0, is_filtered=False)
 PROPOSED = Proposed(base="main", branch="issue-7", paths=["src/lamp.py", "docs/lamp.md"])
 
 
@@ -15,6 +16,7 @@ PROPOSED = Proposed(base="main", branch="issue-7", paths=["src/lamp.py", "docs/l
     [
         ("on: push", RUNS),
         ("on: [push, issues]", RUNS),
+        ("on: [push, pull_request]", TWICE),
         ("on: pull_request", RUNS),
         ("on:\n  pull_request:\n", RUNS),
         ("on:\n  pull_request_target:\n    branches: [main]", RUNS),
@@ -49,4 +51,9 @@ def test_several_workflows() -> None:
     texts = ["on: workflow_dispatch", "on:\n  push:\n    branches: [main]"]
     assert which_apply([], PROPOSED) == NEITHER
     assert which_apply(texts, PROPOSED) == FILTERED
-    assert which_apply([*texts, "on: push"], PROPOSED) == Applying(applies=True, is_filtered=True)
+    assert which_apply([*texts, "on: push", "on: pull_request"], PROPOSED) == Applying(runs=2, is_filtered=True)
+
+
+def test_paths_that_are_unknown_are_let_through() -> None:
+    texts = [f"on:\n  pull_request:\n    {filters}: ['docs/**']" for filters in ("paths", "paths-ignore")]
+    assert which_apply(texts, Proposed(base="main", branch="issue-7", paths=None)) == TWICE

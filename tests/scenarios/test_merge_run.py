@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from runner.hub import Check, Wait, drills
+from runner.hub import NEVER, Check, Wait, drills
 from tests.scenarios.repairing import COMMITS, QUICKLY, agent, cause, meanwhile, move_base, prompt, pushes, run, shell
 from tests.scenarios.stage import NAME, Result, Stage
 from tests.scenarios.test_signals import INT, TERM, kept, running, wait_for
@@ -86,6 +86,43 @@ def test_no_check_where_a_workflow_applies_is_not_merged(stage: Stage) -> None:
     assert (result.status, merge_requests(stage)) == (1, 0), result
     assert "a check was to be expected, but none has started" in cause(stage)
     assert "`checks-missing`" in stage.note(2)
+
+
+def test_a_workflow_that_is_late_to_start_is_waited_for(stage: Stage) -> None:
+    """Two apply, and the check of one is green before that of the other appears."""
+    workflows = [f".github/workflows/{name}.yml" for name in "ab"]
+    write = "; ".join(f"echo 'on: pull_request' > {path}" for path in workflows)
+    stage.hub.ci.add(NAME, Check("fast", branches="issue-*", workflow=workflows[0]))
+    late = Check("late", conclusions=("failure",), appears=Wait(seconds=3), branches="issue-*", workflow=workflows[1])
+    stage.hub.ci.add(NAME, late)
+    implement = f"mkdir -p .github/workflows; {write}; git add -A; {COMMITS}"
+    slowly = {**QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "30s", "NIGHTKEEP_REPAIR_LIMIT": "0"}
+    result = stage.run(stage.issue(), agent(stage, implement=implement), "--merge", **slowly)
+    assert (result.status, merge_requests(stage)) == (1, 0), result
+    assert "checks fail on " in cause(stage)
+
+
+def test_a_pending_check_that_vanishes_beside_a_green_one(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, Check("fast", branches="issue-*"))
+    stage.hub.ci.add(NAME, Check("test", conclusions=(None,), vanishes=Wait(polls=3), branches="issue-*"))
+    result = merged_run(stage, implement=COMMITS)
+    assert (result.status, merge_requests(stage)) == (1, 0), result
+    assert "disappeared, so nobody can tell whether it is green: test" in cause(stage)
+
+
+@pytest.mark.parametrize("merge", [(), ("--merge",)])
+@pytest.mark.parametrize("appears", [Wait(seconds=3), NEVER])
+def test_a_required_check_is_waited_for(stage: Stage, appears: Wait, merge: tuple[str, ...]) -> None:
+    stage.hub.facts.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "late"}])
+    stage.hub.ci.add(NAME, Check("fast", branches="issue-*"))
+    stage.hub.ci.add(NAME, Check("late", appears=appears, branches="issue-*"))
+    slowly = QUICKLY if appears is NEVER else {**QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "30s"}
+    result = stage.run(stage.issue(), agent(stage, implement=COMMITS), *merge, **slowly)
+    assert result.status == int(appears is NEVER), result
+    assert "waiting for required checks to start, until " in result.stderr
+    if appears is NEVER:
+        assert "checks that main requires did not start on " in cause(stage)
+        assert "`checks-missing`" in stage.note(2)
 
 
 # A merge whose answer is no, or none.
@@ -309,7 +346,7 @@ def test_a_signal_while_github_merges_stops_nothing_that_comes_after(stage: Stag
 def test_a_signal_before_the_merge_ends_the_run(stage: Stage) -> None:
     stage.hub.ci.add(NAME, Check("stuck", conclusions=(None,), branches="issue-*"))
     with running(stage, COMMITS, group=False, NIGHTKEEP_MERGE="true", **QUICKLY) as under_way:
-        under_way.say("waiting for 1 check on ")
+        under_way.say("waiting for 1 check, until ")
         under_way.send(INT)
         document = under_way.end()
         kept(under_way, document, INT, "lamp.txt")

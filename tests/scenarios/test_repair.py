@@ -25,7 +25,7 @@ def test_a_pending_check_is_waited_for(stage: Stage) -> None:
     stage.hub.ci.add(NAME, Check("slow", concludes=Wait(polls=4), branches="issue-*"))
     result = run(stage, implement=COMMITS)
     assert is_ready(stage, result), result
-    assert result.stderr.count("waiting for 1 check on ") == 1
+    assert result.stderr.count("waiting for 1 check, until ") == 1
     assert ": slow\n" in result.stderr
 
 
