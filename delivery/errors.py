@@ -1,5 +1,7 @@
 """What can go wrong in a delivery. How a Run ended is a value, see `delivery.outcome`."""
 
+from collections.abc import Sequence
+
 from delivery.causes import Code
 
 
@@ -16,11 +18,15 @@ class TakenError(PreflightError):
 
 
 class RunFailureError(DeliveryError):
-    """What makes a Run a Failed run; its text is the cause, in one sentence, `code` what kind of cause it is."""
+    """What makes a Run a Failed run; its text is the cause, in one sentence, `code` what kind of cause it is.
 
-    def __init__(self, message: str, code: Code) -> None:
+    `failing` are the checks that failed, by name and address.
+    """
+
+    def __init__(self, message: str, code: Code, failing: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(message)
         self.code = code
+        self.failing = tuple(failing)
 
 
 class PolicyRefusal(RunFailureError):  # noqa: N818 - the name is the domain's

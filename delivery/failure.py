@@ -49,7 +49,10 @@ _CODES: tuple[tuple[type[Exception], Code], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A delivery that failed, after all that could be done for it was done; `pending` is what can be done later."""
+    """A delivery that failed, after all that could be done for it was done; `pending` is what can be done later.
+
+    `failing` are the checks that failed, by name and address.
+    """
 
     result: Result
     cause: str
@@ -57,6 +60,7 @@ class Failure:
     stage: Stage
     secondary: tuple[str, ...]
     pull_request: PullRequest | None
+    failing: tuple[tuple[str, str], ...] = ()
     pending: Pending | None = None
 
 
@@ -116,6 +120,7 @@ def fail(
         stage=stage,
         secondary=tuple(secondary),
         pull_request=marked.pull_request,
+        failing=error.failing if isinstance(error, RunFailureError) else (),
         pending=pending,
     )
 

@@ -33,6 +33,7 @@ _MADE_AT = re.compile(
     re.MULTILINE,
 )
 _COMMAND_CHARACTERS = 10_000
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.:/?#&=%~+_,;-]{1,500}")
 _MENDS, _MENDS_NOT = "--base-fix", "--no-base-fix"
 _ABSOLUTE = re.compile(r"""[\s'"=]/""")  # where a path begins in a shell's command
 
@@ -81,6 +82,7 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         f"{overtaken_marker(outcome) if outcome.overtaken else note_marker(outcome.branch)}\n{_hidden(kept)}",
         f"### Nightkeep could not {'merge' if outcome.result is Result.POLICY_REFUSAL else 'finish'} this",
         f"**Cause:** {_code(outcome.cause or 'unknown', room)}",
+        _failing(outcome, room),
         f"**Stage:** {outcome.stage or 'unknown'}",
         _kind(outcome),
         f"**Preserved:** {_preserved(outcome, room)}",
@@ -176,6 +178,12 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
 
 def _kind(outcome: Outcome) -> str:
     return f"**Kind:** `{outcome.code}`. {outcome.code.hint}" if outcome.code else ""
+
+
+def _failing(outcome: Outcome, room: _Room) -> str:
+    """Link the checks that failed; the address of one is told by whoever reported it."""
+    lines = [f"- {_code(name, room)}: <{url}>" for name, url in outcome.failing if _ADDRESS.fullmatch(url)]
+    return "\n".join(["**Failing checks:**\n", *lines[:_MOST_LINES]]) if lines else ""
 
 
 def _places(outcome: Outcome, room: _Room) -> str:

@@ -38,7 +38,8 @@ class Outcome:
     note, empty after a delivery. `merged` says that the pull request was merged. `pending` is what could not be done
     about the pull request and can be later; `untold` is the file that keeps that, and a note that could not be written,
     for then. `interruption` is the signal that ended it.
-    `overtaken` says that the Run had lost its claim when it ended.
+    `overtaken` says that the Run had lost its claim when it ended. `failing` are the checks that failed, by name and
+    address.
     """
 
     result: Result
@@ -53,6 +54,7 @@ class Outcome:
     code: Code | None = None
     stage: Stage | None = None
     secondary: tuple[str, ...] = ()
+    failing: tuple[tuple[str, str], ...] = ()
     session_log: Path | None = None
     places: tuple[tuple[str, str], ...] = ()
     refs: Mapping[str, str] = field(default_factory=dict)

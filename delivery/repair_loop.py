@@ -99,7 +99,8 @@ class RepairLoop:
                 case Refused():
                     raise PolicyRefusal(self._self_merge.refusal(step.why))
                 case Fail():
-                    raise RunFailureError(step.cause, step.code)
+                    red = (facts.verdict.own or facts.verdict.inherited) if facts.verdict else ()
+                    raise RunFailureError(step.cause, step.code, [(check.name, check.url) for check in red])
                 case _:
                     facts = self._take(step, facts)
 

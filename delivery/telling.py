@@ -122,6 +122,7 @@ def outcome_of(
         code=ended.code,
         stage=ended.stage,
         secondary=ended.secondary,
+        failing=ended.failing,
         pending=ended.pending,
         interruption=parts.interruption.recorded,
     )

@@ -41,6 +41,7 @@ def stuffed(text: str) -> str:
         OUTCOME,
         cause=text,
         secondary=(text,) * 30,
+        failing=((text, f"https://ci.example/{text}"),) * 30,
         places=((text, text),) * 30,
         retained=text,
         worktree=Path("/", text.replace("\0", "")[:4_000]),
@@ -96,6 +97,21 @@ def test_a_note_with_little_in_it_is_not_cut() -> None:
     note = failure_note(replace(OUTCOME, cause="c" * 1_990), replace(FACTS, log_text="\n".join(lines)))
     assert "c" * 1_990 in note
     assert blocks(note)[-1].splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://ci.example/runs/7?check=a#b", "- `te` st`: <https://ci.example/runs/7?check=a#b>"),
+        ("https://ci.example/> @all", None),
+        ("javascript:alert(1)", None),
+        ("", None),
+    ],
+)
+def test_failing_checks_are_linked_where_the_address_is_one(url: str, shown: str | None) -> None:
+    note = failure_note(replace(OUTCOME, failing=(("te` st", url),)), FACTS)
+    lines = [line.replace("``", "`") for line in note.splitlines() if line.startswith("- `")]
+    assert lines == ([shown] if shown else [])
 
 
 def test_what_is_left_out_of_the_lists_is_counted() -> None:

@@ -73,6 +73,7 @@ def test_a_declined_ci_fix(stage: Stage) -> None:
     result = run(stage, implement=COMMITS, repair_1="echo It is the network.")
     assert (result.status, stage.pull()["draft"]) == (1, True), result
     assert "and the Repair found nothing to fix on the branch" in cause(stage)
+    assert f"\n- `broken`: <{stage.hub.url}/{NAME}/" in stage.note(stage.pull()["number"])
     assert result.stderr.count("asking GitHub to run the failed jobs") == 1
 
 
