@@ -1,29 +1,19 @@
 """Taking out of an issue what GitHub does not show, so that the agent is told what the maintainers have read.
 
 Whoever wants to tell an agent something behind their backs writes it where GitHub shows nothing: in an HTML comment, in
-a definition that no link uses, in characters without width. What is folded away (`<details>`) or stands in for a
-picture (`alt`) can be seen, and stays. Where it is not sure whether GitHub shows something, it is taken out: a comment
-that stands in a block of code is, too.
+an attribute or a definition that no link uses (`markup.py`), in characters without width. What is folded away
+(`<details>`) or stands in for a picture (`alt`) can be seen, and stays. Where it is not sure whether GitHub shows
+something, it is taken out: a comment that stands in a block of code is, too.
 """
 
 import re
 import unicodedata
 
+from delivery.markup import shown_markup
+
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 # Other constructs of HTML that show nothing: https://spec.commonmark.org/0.31.2/#html-blocks, kinds 3 to 5.
 _UNSHOWN = re.compile(r"<\?.*?(?:\?>|\Z)|<![A-Za-z].*?(?:>|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)", re.DOTALL)
-# [label]: destination "title", perhaps over several lines, but for a blank one.
-_IN_TITLE = r"\\.|\n(?!\s*\n)"
-_TITLES = "|".join(
-    rf"{opening}(?:[^{opening}{closing}\\\n]|{_IN_TITLE})*{closing}"
-    for opening, closing in (('"', '"'), ("'", "'"), (r"\(", r"\)"))
-)
-_DEFINITION = re.compile(
-    r"^ {0,3}\[(?P<label>(?:[^\]\\]|\\.){1,999})\]:[ \t]*\n?[ \t]*(?P<destination><[^>\n]*>|\S+)"
-    rf"(?:[ \t]*\n?[ \t]*(?:{_TITLES}))?[ \t]*$\n?",
-    re.MULTILINE,
-)
-_NOWHERE = ("#", "<>", "<#>")
 _JOINERS = "\u200c\u200d"
 _VARIANTS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), *range(0x180B, 0x1810))))
 _PICTURE_VARIANTS = "\ufe0e\ufe0f"
@@ -37,9 +27,12 @@ def visible_markdown(text: str) -> str:
     """Return a text in GitHub's Markdown without what GitHub does not show."""
     shown = visible_characters(text.replace("\r\n", "\n").replace("\r", "\n"))
     # What is taken out may bring together what stood around it; that was to be seen, and is read as text.
+    gone: list[str] = []
     for pattern in (_COMMENT, _UNSHOWN):
+        gone += pattern.findall(shown)
         shown = pattern.sub("", shown)
-    shown = _DEFINITION.sub(_shown_definition, shown)
+    # Where GitHub took it for code, it may have ended there.
+    shown = shown_markup(shown, may_be_code=not any(mark in one for one in gone for mark in "`~"))
     return re.sub(r"\n{4,}", "\n\n\n", shown).strip("\n")
 
 
@@ -68,10 +61,3 @@ def _is_hidden(char: str) -> bool:
     if ord(char) in _NEVER_SHOWN:
         return True
     return char in _VARIANTS or char in _BLANKS or unicodedata.category(char) in _HIDDEN_CATEGORIES
-
-
-def _shown_definition(match: re.Match[str]) -> str:
-    """Keep where a link leads, which links may use; its title, and what leads nowhere, shows nothing."""
-    if match["destination"] in _NOWHERE:
-        return ""
-    return f"[{match['label']}]: {match['destination']}\n"
