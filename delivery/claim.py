@@ -9,7 +9,7 @@ from delivery.branches import Continuation, branch_name, issue_of
 from delivery.claims import (
     ClaimRecord,
     Held,
-    Ours,
+    Seen,
     Unreadable,
     claim_ref,
     end_command,
@@ -106,13 +106,8 @@ class Claim:
         fence = _fence(parts, unfinished.branch, run_id, unfinished.nonce, pace, is_atomic=unfinished.is_atomic)
         there = parts.launch.remote(parts.origin).read(fence.ref)
         seen = read_claims(parts.launch, parts.origin, there).get(fence.ref)
-        match judge_claim(seen, parts.github.server_time.now(), unfinished.nonce):
-            case Ours(seen=mine):
-                fence.adopt(mine.commit)
-            case _:
-                where = "is gone" if seen is None else "is of another run by now"
-                fence.lost = f"the claim is lost: {fence.ref} on origin {where}"
-        return cls(parts, labels, fence, run_id)
+        ours = seen is not None and seen.record is not None and seen.record.nonce == unfinished.nonce
+        return cls(parts, labels, _adopted(fence, seen, ours=ours), run_id)
 
     @property
     def is_lost(self) -> bool:
@@ -260,11 +255,15 @@ def fence_of(parts: Parts, run_id: str, branch: str) -> Fence | None:
     ours = seen.record is not None and seen.record.run == run_id
     nonce = seen.record.nonce if seen.record and ours else new_nonce()
     parts = replace(parts, url=replace(parts.url, number=number))
-    fence = _fence(parts, branch, run_id, nonce, Pace(), is_atomic=True)
-    if ours:
+    return _adopted(_fence(parts, branch, run_id, nonce, Pace(), is_atomic=True), seen, ours=ours)
+
+
+def _adopted(fence: Fence, seen: Seen | None, *, ours: bool) -> Fence:
+    """Return the fence of a run that was killed: to go on with, or known to be lost."""
+    if seen is not None and ours:
         fence.adopt(seen.commit)
     else:
-        fence.lost = f"the claim is lost: {ref} on origin is of another run by now"
+        fence.lose("is gone" if seen is None else "is of another run by now")
     return fence
 
 

@@ -56,13 +56,6 @@ class Expired:
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
-    """The claim is the one with the nonce that was asked for."""
-
-    seen: Seen
-
-
-@dataclass(frozen=True, slots=True)
 class Unreadable:
     """Nobody can tell whether the run lives, for `why`; so it is never taken over."""
 
@@ -70,7 +63,7 @@ class Unreadable:
     why: str
 
 
-Standing = Free | Held | Expired | Ours | Unreadable
+Standing = Free | Held | Expired | Unreadable
 
 
 def claim_ref(number: int) -> str:
@@ -78,15 +71,13 @@ def claim_ref(number: int) -> str:
     return f"{CLAIMS}{number}"
 
 
-def judge_claim(seen: Seen | None, now: datetime, nonce: str | None = None) -> Standing:
-    """Decide what a claim means at `now`, the server's time, for the run with that nonce, if it has one already."""
+def judge_claim(seen: Seen | None, now: datetime) -> Standing:
+    """Decide what a claim means at `now`, the server's time."""
     if seen is None:
         return Free()
     record = seen.record
     if record is None:
         return Unreadable(seen, "what it says is not what this version of Nightkeep writes")
-    if record.nonce == nonce:
-        return Ours(seen)
     match record.judge(now):
         case Live(until):
             return Held(seen, record, until)

@@ -93,6 +93,11 @@ class Fence:
         self._due = elapsed()
         self._proven = -self._pace.lease
 
+    def lose(self, where: str) -> str:
+        """Know that the run does not hold the ref any more, and say so; `where` says how origin has it."""
+        self.lost = f"{self.ref} is lost: on origin it {where}"
+        return self.lost
+
     # Pushes.
 
     def push(self, remote: Remote, *updates: RefUpdate) -> tuple[str, ...]:
@@ -222,8 +227,7 @@ class Fence:
             self._accept(found)
         elif found != self._commit and found not in self._past:  # a server may tell what was so a moment ago
             where = "is gone" if found == ABSENT else f"is at {found[:12]}, which another run made"
-            self.lost = f"the claim is lost: {self.ref} on origin {where}"
-            raise FenceLostError(self.lost)
+            raise FenceLostError(self.lose(where))
 
     def _accept(self, found: str) -> None:
         if found == ABSENT:

@@ -155,7 +155,7 @@ class Race:
         self.tally[f"exit {process.returncode}"] += 1
         self.tally["refused"] += "is claimed" in said
         self.tally["taken over"] += "taking over the claim" in said
-        self.tally["lost"] += "the claim is lost" in said
+        self.tally["lost"] += " is lost: on origin it " in said
         self.tally["bug"] += "a bug in Nightkeep" in said
 
     def _recover(self, clone: Path) -> None:

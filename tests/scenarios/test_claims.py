@@ -126,7 +126,7 @@ def test_run_that_was_frozen_past_its_lease_pushes_nothing_more_and_its_work_is_
     assert not pull["draft"]
     assert stage.comments(pull["number"]) == []
     (note,) = stage.comments(1)
-    assert "the claim is lost" in note
+    assert f"{claim_ref(1)} is lost: on origin it is " in note
     assert kept in note
     assert "are left alone" in note
     assert "in-progress" in stage.labels(1)

@@ -116,7 +116,7 @@ def test_a_sign_of_life_tells_that_it_is_lost(world: World, origin: Origin | Non
     while fence.lost is None and time.monotonic() < until:
         fence.tick()
         time.sleep(0.01)
-    assert fence.lost == f"the claim is lost: {REF} on origin is at {theirs[:12]}, which another run made"
+    assert fence.lost == f"{REF} is lost: on origin it is at {theirs[:12]}, which another run made"
     fence.end()
     assert world.on_origin(REF) == theirs
 
