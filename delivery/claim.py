@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from delivery.branches import Continuation, branch_name, issue_of
+from delivery.branches import Continuation, issue_of
 from delivery.claims import (
     ClaimRecord,
     Held,
@@ -24,21 +24,18 @@ from delivery.issue_labels import IssueLabels
 from delivery.lease import lease_now, new_nonce
 from delivery.parts import Parts
 from delivery.preflight import Plan, branches_of
+from delivery.taking import take
 from delivery.unfinished import Unfinished
 from worktree import (
-    ABSENT,
     Fence,
     FenceLostError,
     Interrupted,
     Pace,
-    PushRefused,
     RefUpdate,
     Takeover,
-    TransferError,
     WorktreeError,
     host_name,
     new_run_id,
-    prepare,
 )
 
 _AS_PLANNED = "somebody worked on issue #{} while this Run was planned; run this again"
@@ -51,11 +48,13 @@ class Claim:
     `taken` is what was taken over with it of a run that vanished.
     """
 
-    def __init__(self, parts: Parts, labels: IssueLabels, fence: Fence | None, run_id: str) -> None:
+    def __init__(
+        self, parts: Parts, labels: IssueLabels, fence: Fence | None, run_id: str, taken: Takeover | None = None
+    ) -> None:
         self.labels = labels
         self.fence = fence
         self.run_id = run_id
-        self.taken: Takeover | None = None
+        self.taken = taken
         self._parts = parts
 
     @classmethod
@@ -76,7 +75,9 @@ class Claim:
         fence = _fence(parts, plan.branch, run_id, nonce, conventions.pace, is_atomic=is_atomic)
         claim = cls(parts, labels, fence, run_id)
         try:
-            claim._require_as_planned(plan, claim._take(plan))
+            taken = take(parts, plan, run_id, fence)
+            claim = cls(parts, labels, taken.fence, run_id, taken.takeover)
+            claim._require_as_planned(plan, taken.there)
             with claim.guarding():
                 if not labels.make() and not parts.github.issue(plan.issue.number).is_open:
                     claim.withdraw()
@@ -171,73 +172,6 @@ class Claim:
         self.end()
         self._parts.journal.discard()
         raise TakenError(_AS_PLANNED.format(number))
-
-    def _take(self, plan: Plan) -> Mapping[str, str]:
-        """Make the claim, or take over what a run has left that vanished; go on without where origin takes none.
-
-        Returns the branches of the issue that origin has then, at least.
-        """
-        assert self.fence is not None  # noqa: S101 - it was just made
-        replaces = plan.dead.seen.commit if plan.dead else ABSENT
-        taken = self._prepared(plan)
-        if taken is not None:
-            self._parts.journal.enter("take-over", run=taken.checkpoint.run_id)
-        look = f"refs/heads/{branch_name(plan.issue.number, 1)}"
-        there: Mapping[str, str] | None = None
-        try:
-            if taken is not None:
-                there = self._taken_with(taken, replaces, look)
-            if there is None:
-                there = self.fence.take(replaces=replaces, look=look)
-        except (PushRefused, TransferError) as error:
-            if isinstance(error, TransferError) and not error.is_refusal:
-                raise
-            self._go_without(plan, str(error))
-            there = {f"refs/heads/{name}": oid for name, oid in plan.branches.items()}
-        if plan.dead is not None and self.fence is not None:
-            dead = plan.dead.record
-            self._parts.report(f"taking over the claim of run {dead.run} on {dead.host}, whose lease has ended")
-        return there
-
-    def _taken_with(self, taken: Takeover, replaces: str, look: str) -> Mapping[str, str] | None:
-        """Take claim and checkpoint together; None when the checkpoint is gone, with the claim not taken."""
-        assert self.fence is not None  # noqa: S101 - it was just made
-        try:
-            there = self.fence.take(*taken.updates, replaces=replaces, look=look)
-        except PushRefused:
-            self._parts.report(f"{taken.checkpoint} is not gone on from: another run has it by now")
-            return None
-        self.taken = taken
-        return there
-
-    def _go_without(self, plan: Plan, why: str) -> None:
-        self._parts.report(
-            f"warning: origin takes no claim ({why}); going on with the labels alone: another machine may take "
-            f"#{plan.issue.number} as well, and then both push to {plan.branch}, of which origin takes one"
-        )
-        self.fence = None
-        self._parts.journal.enter("unfenced")
-        taken = self._prepared(plan)
-        if taken is not None:
-            try:
-                self.push(*taken.updates)
-            except PushRefused:
-                self._parts.report(f"{taken.checkpoint} is not gone on from: another run has it by now")
-            else:
-                self.taken = taken
-
-    def _prepared(self, plan: Plan) -> Takeover | None:
-        if plan.checkpoint is None:
-            return None
-        return prepare(
-            self._parts.launch,
-            plan.checkpoint,
-            run_id=self.run_id,
-            branch=plan.branch,
-            base=plan.base,
-            start=plan.fetched.get(plan.branch) if isinstance(plan.choice, Continuation) else None,
-            is_fenced=self.fence is not None,
-        )
 
 
 def fence_of(parts: Parts, run_id: str, branch: str) -> Fence | None:
