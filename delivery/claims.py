@@ -110,9 +110,9 @@ def end_command(ref: str) -> str:
 
 
 def read_claims(launch: Launch, origin: Origin | None, there: Mapping[str, str]) -> Mapping[str, Seen]:
-    """Return the claims behind those refs, which origin was seen to hold; what is gone by now is left out.
+    """Return the claims behind those refs, which origin was seen to hold, less what `read_messages` leaves out.
 
-    Raises GitError.
+    Whoever takes an issue reads its claim alone. Raises GitError.
     """
     claims = {ref: oid for ref, oid in there.items() if ref.startswith(CLAIMS)}
     return {

@@ -60,7 +60,8 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What was seen. None: it was not looked at, or could not be seen; nothing is found about it then.
+    """What was seen. None: it was not looked at, or could not be seen; nothing is found about it then. Known without a
+    look are `is_workflow_token`, `required` and `merges`.
 
     `push_refused`, `namespace_refused` and `claim_refused` hold what origin said, "" when it refused nothing;
     `is_atomic` says whether it takes refs together. `lfs_is_installed` and `lfs_is_configured` matter only when the

@@ -12,7 +12,8 @@ _LONGEST = 1 << 16  # bytes of a message
 def read_messages(launch: Launch, origin: Origin | None, there: Mapping[str, str]) -> Mapping[str, tuple[str, str]]:
     """Return for each of these refs, which origin was seen to hold, the commit that it names now and its message.
 
-    "" for what is no commit, or too long. The commits are here then. What is gone by now is left out. Raises GitError.
+    "" for what is no commit, or too long. The commits are here then. Left out is what is gone by now, and of more than
+    a thousand refs all but the last ones by name. Raises GitError.
     """
     fetched = launch.remote(origin).fetch_there(*sorted(there)[-_MOST:])
     if not fetched:

@@ -37,7 +37,10 @@ class SpecRun(Run):
     """
 
     def execute(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
-        """Carry out `plan` to the end, as a Run does; raises PreflightError also where nothing is left to be done."""
+        """Carry out `plan` to the end, as a Run does.
+
+        Raises PreflightError also for a Spec without a branch whose Tickets are all closed.
+        """
         if not isinstance(plan.choice, Continuation):
             try:
                 graph = read_graph(self.github, self.url)
