@@ -18,7 +18,17 @@ from delivery.spec.account import show_as_it_is
 from delivery.telling import outcome_of, publish
 from delivery.tries import keep_count
 from delivery.unfinished import Unfinished
-from worktree import WENT_ON_FROM, DeferredError, Preserved, Worktree, has_record, orphans, rescued_by, retained_by
+from worktree import (
+    WENT_ON_FROM,
+    DeferredError,
+    Preserved,
+    Worktree,
+    has_record,
+    orphans,
+    rescue_ref,
+    rescued_by,
+    retained_by,
+)
 
 _DIED = "Nightkeep was killed"
 
@@ -66,7 +76,7 @@ def _with_taken_over(parts: Parts, unfinished: Unfinished, outcome: Outcome) -> 
     """Name what the Run went on from: it may have been killed before any of that was in its worktree."""
     if unfinished.took_over is None or any(what == WENT_ON_FROM for what, _ in outcome.places):
         return outcome
-    ref = f"refs/nightkeep/rescue/{unfinished.took_over}/checkpoint"
+    ref = rescue_ref(unfinished.took_over, "checkpoint")
     there = parts.launch.remote(parts.origin).read(ref)
     if ref not in there:
         return outcome
@@ -130,13 +140,13 @@ def _without_record(parts: Parts, unfinished: Unfinished, pull_requests: PullReq
     """Return how a Run ended whose worktree was not made yet, was retained, or is gone: it is left to say so."""
     common, run_id = parts.launch.common, unfinished.run_id
     remote = parts.launch.remote(parts.origin)
-    there = remote.read(f"refs/nightkeep/rescue/{run_id}/*") if run_id else {}
+    there = remote.read(rescue_ref(run_id, "*")) if run_id else {}
     store = rescued_by(common, run_id) if run_id else None
     retained = retained_by(common, run_id) if run_id else None
     reached = _reached(parts, unfinished, pull_requests)
     delivered = unfinished.delivered or reached is not None
     made = bool(there) or _has_branch(parts, unfinished)
-    local = {ref: oid for ref, oid in parts.launch.refs.items() if ref.startswith(f"refs/nightkeep/rescue/{run_id}/")}
+    local = {ref: oid for ref, oid in parts.launch.refs.items() if run_id and ref.startswith(rescue_ref(run_id))}
     here = store or retained or local
     places = [(ref.rsplit("/", 1)[1], f"{ref} at {oid} on origin") for ref, oid in there.items()]
     places += [(ref.rsplit("/", 1)[1], f"{ref} at {oid} in {common}") for ref, oid in local.items()]

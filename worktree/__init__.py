@@ -1,6 +1,6 @@
 """Git and the disk: worktrees that lose nothing."""
 
-from worktree.checkpoint import CHECKPOINTS, CheckpointRule, Watch
+from worktree.checkpoint import CheckpointRule, Watch
 from worktree.configuration import git_environment
 from worktree.ending import Ending, Preserved
 from worktree.errors import (
@@ -29,6 +29,7 @@ from worktree.reclaim import Orphan, orphans, read_held
 from worktree.record import Owner, Retained, alone, has_record, new_run_id, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
 from worktree.remote import ABSENT, Origin, RefUpdate
+from worktree.run_refs import CHECKPOINTS, rescue_ref
 from worktree.server_time import ServerTime
 from worktree.store import rescued_by
 from worktree.survey import Survey
@@ -87,6 +88,7 @@ __all__ = [
     "read_held",
     "read_journal",
     "read_messages",
+    "rescue_ref",
     "rescued_by",
     "retained_by",
     "runs_at_work",

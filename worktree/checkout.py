@@ -21,6 +21,7 @@ from worktree.inclusion import Included
 from worktree.reading import read_regular, read_words
 from worktree.record import RecordDirectory, RunRecord, read_records
 from worktree.remote import ABSENT, RefUpdate, Remote
+from worktree.run_refs import checkpoint_ref, rescue_ref
 from worktree.screening import screen_files
 from worktree.snapshot import Snapshot
 
@@ -286,8 +287,8 @@ class Checkout:
     def _needs_no_fence(self, update: RefUpdate) -> bool:
         """Whether it is the run's own, whoever has the issue: a rescue ref of its, or the end of its checkpoint."""
         run_id = self.record.run_id
-        return update.ref.startswith(f"refs/nightkeep/rescue/{run_id}/") or (
-            update.new == ABSENT and update.ref.endswith(f"/{run_id}")
+        return update.ref.startswith(rescue_ref(run_id)) or (
+            update.new == ABSENT and update.ref == checkpoint_ref(run_id)
         )
 
     def push_branch(self, what: str) -> str:

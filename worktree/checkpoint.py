@@ -17,12 +17,12 @@ from worktree.files import Screen, everything_up_to, list_files
 from worktree.machine import host_name
 from worktree.made import loose_ends
 from worktree.remote import ABSENT, RefUpdate
+from worktree.run_refs import checkpoint_ref
 from worktree.screening import explained, screen_commits
 from worktree.snapshot import take_snapshot
 from worktree.state import State, Status, read_status, state_of, why_unsettled
 from worktree.transfer import Parcel, Sending, can_send_to
 
-CHECKPOINTS = "refs/nightkeep/checkpoints/"
 _ATTEMPTS = 2
 _STAYS = "the checkpoint stays on this machine"
 _QUICK = (("core.looseCompression", "0"),)  # disk for time
@@ -72,11 +72,6 @@ class _Look:
 
     status: Status
     files: Mapping[str, _Signature | None]
-
-
-def checkpoint_ref(run_id: str) -> str:
-    """Return the ref that names a run's last checkpoint."""
-    return f"{CHECKPOINTS}{run_id}"
 
 
 class Checkpoints:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from worktree.checkout import Checkout
-from worktree.checkpoint import checkpoint_ref
 from worktree.cleanup import facts_of, reason_to_leave
 from worktree.files import list_files, private_index, show_hidden
 from worktree.git import Git
@@ -14,6 +13,7 @@ from worktree.launch import Launch
 from worktree.made import named_commits
 from worktree.reclaim import look_into, with_what_is_held
 from worktree.remote import Origin
+from worktree.run_refs import checkpoint_ref
 from worktree.state import State, read_status, state_of, state_without_files
 from worktree.temporary import temporary_directory
 

@@ -4,7 +4,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from worktree.checkout import Checkout
-from worktree.checkpoint import checkpoint_ref
 from worktree.errors import FenceLostError, GitError, WorktreeError
 from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
@@ -13,6 +12,7 @@ from worktree.machine import host_name
 from worktree.processes import at_work_in
 from worktree.remote import RefUpdate
 from worktree.rescue import drop_needless, keep, keep_made, keep_snapshot, name_left, publish
+from worktree.run_refs import checkpoint_ref
 from worktree.snapshot import Snapshot, commit_tree
 from worktree.state import State, read_state, state_without_files
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from worktree.checkout import Checkout, Ledger, selectors
-from worktree.checkpoint import checkpoint_ref
 from worktree.errors import DeferredError, WorktreeError
 from worktree.fence import Fence
 from worktree.git import Git
@@ -17,9 +16,8 @@ from worktree.processes import RUN_MARKER, at_work_in, stop_carrying
 from worktree.reading import read_words
 from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, read_records
 from worktree.remote import Origin, Remote
+from worktree.run_refs import checkpoint_ref, rescue_ref
 from worktree.snapshot import read_snapshot
-
-_RESCUE = "refs/nightkeep/rescue/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +231,13 @@ def _git(launch: Launch, admin: Path | None, record: RunRecord, *, there: bool) 
 
 def read_held(remote: Remote, run_id: str) -> dict[str, str]:
     """Return the refs of origin that can hold what a run made. Raises GitError."""
-    return remote.read("refs/heads/*", "refs/tags/*", f"{_RESCUE}{run_id}/*", checkpoint_ref(run_id))
+    return remote.read("refs/heads/*", "refs/tags/*", rescue_ref(run_id, "*"), checkpoint_ref(run_id))
 
 
 def with_what_is_held(checkout: Checkout, launch: Launch, there: Mapping[str, str]) -> Checkout:
     """Enter in the ledger what origin holds now, and the rescue refs that are here."""
     ledger, record = checkout.ledger, checkout.record
-    rescue = f"{_RESCUE}{record.run_id}/"
+    rescue = rescue_ref(record.run_id)
     checkpoint = checkpoint_ref(record.run_id)
     ledger.checkpoint, ledger.checkpoint_sent = launch.refs.get(checkpoint), there.get(checkpoint)
     if ledger.checkpoint_sent:

@@ -10,6 +10,7 @@ from worktree.files import private_index
 from worktree.made import loose_ends, named_commits, tips
 from worktree.naming import some
 from worktree.remote import ABSENT, RefUpdate
+from worktree.run_refs import rescue_ref
 from worktree.screening import explained, screen_commits, shown
 from worktree.snapshot import commit_tree, index_tree, take_snapshot
 from worktree.state import State
@@ -71,7 +72,7 @@ def keep(checkout: Checkout, name: str, commit: str) -> str:
     for ref, kept in ledger.local.items():
         if kept == commit:
             return ref
-    stem = f"refs/nightkeep/rescue/{checkout.record.run_id}/{name}"
+    stem = rescue_ref(checkout.record.run_id, name)
     taken = {ref for ref in (*ledger.local, *ledger.refs) if ref == stem or ref.startswith(f"{stem}-")}
     ref = stem if not taken else f"{stem}-{len(taken) + 1}"
     _create_ref(checkout, ref, commit)

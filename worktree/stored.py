@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from worktree.checkpoint import CHECKPOINTS
 from worktree.copying import opened_directory
 from worktree.descent import Extent, below, listed, measure
 from worktree.errors import GitError, WorktreeError
@@ -18,9 +17,9 @@ from worktree.git import Git
 from worktree.launch import Launch
 from worktree.record import read_records
 from worktree.remote import Remote
+from worktree.run_refs import CHECKPOINTS, RESCUE
 from worktree.store import Manifest, Store, read_manifest
 
-_REFS = "refs/nightkeep/rescue/"
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 # What these are called by; a rescued head is a commit of the run's and says nothing of its branch.
 _OF_BRANCH = re.compile(r"nightkeep: (?:snapshot of|checkpoint of|made on) (\S+?)(?:,.*)?")
@@ -109,7 +108,7 @@ def runs_that_left(launch: Launch, branch: str) -> list[str]:
 
 def rescue_refs(remote: Remote) -> dict[str, str]:
     """Return the rescue refs that origin holds now, and the checkpoints, each with its object id. Raises GitError."""
-    return remote.read(f"{_REFS}*", f"{CHECKPOINTS}*")
+    return remote.read(f"{RESCUE}*", f"{CHECKPOINTS}*")
 
 
 def find_rescued(rescued: Sequence[Rescued], given: str) -> Rescued:
@@ -188,7 +187,7 @@ def _parts(ref: str) -> tuple[str, str]:
     """Return the run whose ref it is, and what that holds; "" for what is none of ours."""
     if ref.startswith(CHECKPOINTS):
         return ref.removeprefix(CHECKPOINTS), "checkpoint"
-    run, _, name = ref.removeprefix(_REFS).partition("/") if ref.startswith(_REFS) else ("", "", "")
+    run, _, name = ref.removeprefix(RESCUE).partition("/") if ref.startswith(RESCUE) else ("", "", "")
     return run, name
 
 

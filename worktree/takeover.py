@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from worktree.checkout import Checkout
-from worktree.checkpoint import checkpoint_ref, move_checkpoint, trailers_of
+from worktree.checkpoint import move_checkpoint, trailers_of
 from worktree.launch import Launch
 from worktree.remote import ABSENT, Origin, RefUpdate
+from worktree.run_refs import checkpoint_ref, rescue_ref
 from worktree.snapshot import INDEX_SUBJECT, commit_tree
 
 WENT_ON_FROM = "went on from"  # as a place says it
@@ -102,7 +103,7 @@ def prepare(
     """
     parents = launch.git.run("rev-parse", f"{checkpoint.commit}^@").text.split()
     why = _why_not(launch, checkpoint, parents, branch, start)
-    rescue = f"refs/nightkeep/rescue/{checkpoint.run_id}/checkpoint"
+    rescue = rescue_ref(checkpoint.run_id, "checkpoint")
     updates = [
         RefUpdate(rescue, checkpoint.commit, ABSENT),
         RefUpdate(checkpoint_ref(checkpoint.run_id), ABSENT, checkpoint.commit),
