@@ -44,6 +44,10 @@ class Code(StrEnum):
     BUG = "bug", "Nightkeep broke; please report it with the lines of the Command log."
     MACHINE = "machine-trouble", "The machine had trouble: a full disk, say, or a program that could not be read."
     GIT = "git-failed", "A git command failed; its words say why."
+    ORIGIN = (
+        "origin-unavailable",
+        "Origin could not be reached, or failed, for most of `limits.push`; continue the Run when it is back.",
+    )
     GITHUB = "github-refused", "GitHub refused a request; its words say why."
     GITHUB_UNAVAILABLE = (
         "github-unavailable",

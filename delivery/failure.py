@@ -19,6 +19,7 @@ from delivery.pull_request import Marked, PullRequests
 from worktree import (
     AcquisitionError,
     FenceLostError,
+    GitError,
     Interruption,
     Journal,
     LaunchError,
@@ -144,6 +145,8 @@ def code_of(error: Exception, interruption: Interruption) -> Code:
         return error.code
     if isinstance(error, GitHubError) and error.status == 401:
         return Code.TOKEN
+    if isinstance(error, GitError) and error.is_outage:
+        return Code.ORIGIN
     return next((code for kind, code in _CODES if isinstance(error, kind)), Code.BUG)
 
 

@@ -22,7 +22,7 @@ _MEANING = {
     "snapshot": "snapshot of the files",
     "head": "head: the commits at HEAD, uncommitted work included",
     "made": "made: commits and stash entries that are on no branch of origin",
-    "bundle": "bundle of the commits that origin refused",
+    "bundle": "bundle of the commits that origin did not take",
 }
 _LONGEST_HIDDEN = 3_000  # characters
 # What a later Run goes on from, or takes the place of.

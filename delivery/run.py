@@ -160,7 +160,7 @@ class Run(Parts):
         acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create
         try:
             return acquire(
-                self.launch,
+                self.launch.patient(self.report),
                 branch=plan.branch,
                 base=plan.base,
                 interruption=self.interruption,

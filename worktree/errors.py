@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from worktree.refusal import Refusal, RefusalKind
+from worktree.refusal import Refusal, RefusalKind, read_refusal
 
 _MOST_SHOWN = 4000  # characters of an output in an error's text; its field has all of it
 
@@ -80,6 +80,11 @@ class GitError(WorktreeError):
         said = "\n".join(_end(part.strip()) for part in (self.stderr, self.stdout) if part.strip())
         return f"{' '.join(self.argv)} failed{self._how()} in {self.directory}" + (f": {said}" if said else "")
 
+    @property
+    def is_outage(self) -> bool:
+        """Whether origin could not be reached, or failed: that may pass, and nothing was refused."""
+        return read_refusal(self.stdout, self.stderr).kind is RefusalKind.TRANSIENT
+
     def _how(self) -> str:
         if self.status is None:
             return ""
@@ -116,7 +121,10 @@ class PushRefused(GitError):  # noqa: N818 - it says what happened, as `Interrup
         return self.refusal.kind is RefusalKind.NON_FAST_FORWARD
 
     def _text(self) -> str:
-        return f"origin did not take {', '.join(self.refs)}: {self.refusal}"
+        refs = ", ".join(self.refs)
+        if self.refusal.kind is RefusalKind.TRANSIENT:
+            return f"{self.refusal.kind}, so {refs} did not get there: {self.refusal.words}"
+        return f"origin did not take {refs}: {self.refusal}"
 
 
 class Interrupted(GitError):  # noqa: N818 - the name is part of the published contract

@@ -16,7 +16,7 @@ from worktree.processes import RUN_MARKER
 from worktree.reading import read_regular, read_words
 from worktree.record import RunRecord, owner_may_live, read_records
 from worktree.redaction import Redactor
-from worktree.remote import Origin, Remote, pinned_settings
+from worktree.remote import Origin, Outage, Remote, pinned_settings
 from worktree.stash import StashEntry, read_stash
 from worktree.survey import Survey, survey
 
@@ -42,6 +42,7 @@ class Launch:
     refs: Mapping[str, str]
     stash: tuple[StashEntry, ...]
     checked_out: str | None
+    outage: Outage | None = None
 
     @classmethod
     def open(
@@ -98,6 +99,10 @@ class Launch:
         """Return the same clone with other limits for what is done from it."""
         return replace(self, git=replace(self.git, limits=limits))
 
+    def patient(self, report: Callable[[str], object]) -> "Launch":
+        """Return the same clone, whose origin is waited for when it cannot be reached, see `Remote`."""
+        return replace(self, outage=Outage(report))
+
     def of_run(self, run_id: str) -> "Launch":
         """Return the same clone for work on a run: git that outlives its runner is stopped before that is recovered."""
         return replace(self, git=self.git.within(**{RUN_MARKER: run_id}))
@@ -145,6 +150,7 @@ class Launch:
             settings=pinned_settings(self.configuration, pinned),
             object_format=self.value("extensions.objectformat"),
             pause=self.git.limits.pause,
+            outage=self.outage,
             known={oid for ref, oid in self.refs.items() if ref.startswith("refs/remotes/origin/")},
         )
 

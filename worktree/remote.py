@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay, wait_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_before_delay, wait_exponential
 
 from worktree.configuration import git_environment
 from worktree.errors import GitError, GitTimeoutError, Interrupted, PushRefused
@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 _ATTEMPTS = 4
 _REHEARSALS = 3
+_LONGEST_PAUSE = 30  # times the first one
+_OUTAGE = 0.8  # of the deadline of a push; the rest is for the push itself, once origin is back
 _LEAST = 0.1  # seconds that a command gets
 _LONGEST_SHALLOW = 1 << 24  # bytes
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
@@ -71,6 +73,32 @@ class Rehearsal:
     is_atomic: bool
 
 
+@dataclass(slots=True)
+class Outage:
+    """Since when origin has not answered, by `time.monotonic`; `report` is told of each wait.
+
+    It may answer who reads, and take no push.
+    """
+
+    report: Callable[[str], object]
+    reading: float | None = None
+    pushing: float | None = None
+
+    def waited(self, *, pushes: bool) -> float:
+        """Notice that it did not answer; return for how many seconds it has not."""
+        now = time.monotonic()
+        if pushes:
+            self.pushing = now if self.pushing is None else self.pushing
+            return now - self.pushing
+        self.reading = now if self.reading is None else self.reading
+        return now - self.reading
+
+    def over(self, *, pushes: bool) -> None:
+        """Notice that it answered."""
+        self.reading = None
+        self.pushing = None if pushes else self.pushing
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
     """Origin as a run sees it.
@@ -82,7 +110,8 @@ class Remote:
     to hold, so that a fetch asks for no more than what is new.
 
     What may pass (a server that cannot be reached, or fails) is tried again after `pause` seconds, then after twice as
-    many and so on, a few times and within the deadline of a push.
+    many and so on, a few times and within the deadline of a push. Where there is an `outage` to be waited out, it is
+    tried again for most of that deadline since origin was last reached, but once a signal is recorded a few times.
     """
 
     git: Git
@@ -92,6 +121,7 @@ class Remote:
     object_format: str | None
     known: set[str]
     pause: float = 1.0
+    outage: Outage | None = None
 
     @property
     def url(self) -> str:
@@ -176,11 +206,11 @@ class Remote:
         deadline = time.monotonic() + self.git.limits.push
         with self._workplace() as (git, _):
             try:
-                left = self._patiently(lambda: self._send(git, updates, deadline))
+                left = self._patiently(lambda: self._send(git, updates, deadline), pushes=True)
             except PushRefused as refused:
                 if refused.refusal.kind is not RefusalKind.SHALLOW or not self._deepen(git, deadline):
                     raise
-                left = self._patiently(lambda: self._send(git, updates, deadline))
+                left = self._patiently(lambda: self._send(git, updates, deadline), pushes=True)
         if not self._holds(updates, self.read):
             raise GitError(
                 ("git", "ls-remote", self.origin.url),
@@ -234,16 +264,35 @@ class Remote:
         seen = read(*(update.ref for update in updates))
         return all(seen.get(update.ref, ABSENT) == update.new for update in updates)
 
-    def _patiently(self, action: Callable[[], T]) -> T:
+    def _patiently(self, action: Callable[[], T], *, pushes: bool = False) -> T:
         """Do something, and do it again when what failed may pass. A recorded interruption ends it, see `Git`."""
         retrying = Retrying(
             retry=retry_if_exception(_may_pass),
-            stop=stop_after_attempt(_ATTEMPTS) | stop_before_delay(self.git.limits.push),
-            wait=wait_exponential(multiplier=self.pause),
-            sleep=partial(self.git.interruption.wait, finishing=self.git.finishing),
+            stop=partial(self._gives_up, pushes=pushes),
+            wait=wait_exponential(multiplier=self.pause, max=self.pause * _LONGEST_PAUSE),
+            before_sleep=self._tell,
+            sleep=self._sleep,
             reraise=True,
         )
-        return retrying(action)
+        done = retrying(action)
+        if self.outage is not None:
+            self.outage.over(pushes=pushes)
+        return done
+
+    def _gives_up(self, state: RetryCallState, *, pushes: bool) -> bool:
+        limit, tried = self.git.limits.push, state.attempt_number >= _ATTEMPTS
+        waited = self.outage.waited(pushes=pushes) if self.outage else limit
+        patient = not self.git.interruption.recorded and waited + state.upcoming_sleep < _OUTAGE * limit
+        return (tried and not patient) or stop_before_delay(limit)(state)
+
+    def _tell(self, state: RetryCallState) -> None:
+        if self.outage is not None and state.attempt_number >= _ATTEMPTS:
+            self.outage.report(f"{RefusalKind.TRANSIENT}; trying again in {state.upcoming_sleep:.0f} s")
+
+    def _sleep(self, seconds: float) -> None:
+        # A signal that comes meanwhile ends the wait: what is to be completed has little time, then.
+        finishing = self.git.finishing and self.git.interruption.recorded is not None
+        self.git.interruption.wait(seconds, finishing=finishing)
 
     def _run(self, git: Git, *arguments: str, limit: float | None = None, accept: Collection[int] = (0,)) -> Completed:
         """Run a command with the token as it is by now, and again when it was refused and is another one by then."""
@@ -322,7 +371,7 @@ def _may_pass(error: BaseException) -> bool:
     # One that was stopped at its deadline has had its time.
     if not isinstance(error, GitError) or isinstance(error, GitTimeoutError):
         return False
-    return read_refusal(error.stdout, error.stderr).kind is RefusalKind.TRANSIENT
+    return error.is_outage
 
 
 def _rest(deadline: float) -> float:

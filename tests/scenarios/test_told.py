@@ -79,7 +79,21 @@ def test_an_origin_that_cannot_be_reached_is_another_cause_than_a_refusal(stage:
     assert (result.status, result.document["stage"]) == (3, "push"), result
     assert "origin could not be reached, or failed" in result.document["cause"]
     assert "refuses" not in result.document["cause"]
+    assert result.document["code"] == "origin-unavailable"
     assert pushes.hits > 2, "what may pass is tried again"
+
+
+def test_an_outage_of_origin_that_passes_is_none_of_the_runs(stage: Stage) -> None:
+    there, go = stage.root / "there", stage.root / "go"
+    agent = stage.agent(f"echo on > lamp.txt; touch {there}; until [ -e {go} ]; do sleep 0.01; done")
+    with ThreadPoolExecutor() as threads:
+        run = threads.submit(stage.run, stage.issue(), agent)
+        wait_for(there.exists)
+        with stage.hub.drill("*", "/acme/*", drills.server_error(502), times=5):
+            go.touch()
+            result = run.result()
+    assert result.status == 0, result
+    assert "origin could not be reached, or failed; trying again in 8 s" in result.stderr
 
 
 # What was found in the worktree

@@ -280,6 +280,24 @@ def test_what_does_not_pass_is_given_up_in_time(world: World, hub: Hub) -> None:
     assert not world.on_origin("issue-7")
 
 
+def test_an_outage_is_waited_out_once_for_all_commands(world: World, hub: Hub) -> None:
+    """A Run's remote is patient, and says so; when origin has been away for too long, later commands are not."""
+    update, said = made_here(world), list[str]()
+    launch = Launch.open(world.launch, interruption=Interruption(), limits=Limits(pause=0.02, push=5))
+    remote = launch.patient(said.append).remote(Origin(f"{hub.url}/{_NAME}.git", _WRITER))
+    with hub.drill("GET", "*/info/refs", drills.server_error(), times=6):
+        assert remote.fetch("main") == {"main": world.on_origin("main")}
+    assert said[0].startswith("origin could not be reached, or failed; trying again in ")
+    with hub.drill("POST", "*/git-receive-pack", drills.server_error(503), times=None) as drill:
+        for least, most in ((5, 100), (4, 4)):
+            before = drill.hits
+            with pytest.raises(PushRefused, match="could not be reached, or failed, so refs/heads/issue-7 did not get"):
+                remote.push(update)
+            assert least <= drill.hits - before <= most
+    remote.push(update)
+    assert world.on_origin("issue-7") == update.new
+
+
 @pytest.mark.parametrize("finishing", [False, True])
 def test_only_completion_work_is_tried_again_after_an_interruption(world: World, hub: Hub, finishing: bool) -> None:  # noqa: FBT001
     latch = Interruption()
