@@ -1,6 +1,6 @@
 """Whose word lets an issue be taken, and what was changed since."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -33,6 +33,16 @@ def labelling(deeds: Iterable[Deed], label: str, viewer: str) -> Labelling | Non
         else:
             current = Labelling(deed.actor, deed.at)
     return current
+
+
+def labelling_before(deeds: Sequence[Deed], label: str, viewer: str) -> Labelling | None:
+    """Return who had put the label on that a Run of `viewer` took off; None when that does not show."""
+    taken = [place for place, deed in enumerate(deeds) if _takes_off(deed, label) and deed.actor == viewer]
+    return labelling(deeds[: taken[-1]], label, viewer) if taken else None
+
+
+def _takes_off(deed: Deed, label: str) -> bool:
+    return deed.what is Word.UNLABELED and deed.label.lower() == label.lower()
 
 
 def changes_since(labelled: Labelling, issue: QueuedIssue) -> tuple[Deed, ...]:

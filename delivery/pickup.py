@@ -8,7 +8,7 @@ from delivery.claims import CLAIMS, Expired, Held, Standing, Unreadable, judge_c
 from delivery.cycles import Key, cycle_of, waits_of
 from delivery.errors import DeliveryError, GitHubError, GitHubNotFoundError
 from delivery.github import GitHub, Linked, Queue, QueuedIssue
-from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge, next_look
+from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge, let_at, next_look
 from delivery.ready_facts import Fact, Facts, Lets, Name, Rules, Vanished
 from delivery.starters import Starters
 from delivery.tries import TRIES, Tries, read_tries
@@ -27,6 +27,14 @@ class Skipped:
     """Nothing is taken; `why` is for a person."""
 
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An issue that may be taken, and since when, by somebody's word."""
+
+    issue: QueuedIssue
+    let_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +85,7 @@ class Pickup:
     def __post_init__(self) -> None:
         self._starters = Starters(github=self.github, bots=self.rules.bots, report=self.report)
 
-    def choose(self) -> QueuedIssue | Skipped:
+    def choose(self) -> Taken | Skipped:
         """Sweep, count, and return the lowest issue that may be taken; each one passed over is reported with why.
 
         Raises GitHubError, GitError and Interrupted.
@@ -126,22 +134,22 @@ class Pickup:
             claims=claims,
         )
 
-    def check_starter(self, number: int) -> QueuedIssue:
-        """Return an issue that somebody labelled who may start work. Raises NotReadyError, and as `choose` does."""
+    def check_starter(self, number: int) -> Taken:
+        """Take an issue that somebody labelled who may start work. Raises NotReadyError, and as `choose` does."""
         issue = self.github.issues.one(number)
         facts = self._known(self._facts(issue, _Seen(self.github.viewer(), {}, {})), wants_all=True)
         for fact in explain(facts):
             if fact.name in (Name.STARTER, Name.TEXT) and fact.lets is not Lets.YES:
                 raise NotReadyError(f"#{number} {fact.text}")
-        return issue
+        return _taken(facts)
 
-    def _first_ready(self, issues: Sequence[QueuedIssue], seen: "_Seen") -> QueuedIssue | Skipped:
+    def _first_ready(self, issues: Sequence[QueuedIssue], seen: "_Seen") -> Taken | Skipped:
         seen = replace(seen, waits=self._waits(issues))
         by_number = {issue.number: issue for issue in issues}
         for issue in issues:
             found = self._judged(issue, seen)
             if found is None:
-                return issue
+                return _taken(self._facts(issue, seen))
             if not self._goes_with_its_spec(issue, found, by_number, seen):
                 self.report(f"#{issue.number} {found.text}")
         return Skipped(f"no issue of {self.repository} is ready")
@@ -255,6 +263,13 @@ class Pickup:
 def _own(linked: Linked | None, repository: str, issues: Mapping[int, QueuedIssue]) -> QueuedIssue | None:
     """Return the issue at the other end of a link, if it is one of those."""
     return issues.get(linked.number) if linked is not None and linked.is_in(repository) else None
+
+
+def _taken(facts: Facts) -> Taken:
+    """Return an issue that may be taken: a fact about it is whose word lets it."""
+    moment = let_at(facts)
+    assert moment is not None  # noqa: S101 - else it may not
+    return Taken(facts.issue, moment)
 
 
 def holder_of(claim: Standing | None) -> str:

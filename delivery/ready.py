@@ -6,11 +6,12 @@ over. A fact that costs a question to GitHub is asked for only when nothing else
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from delivery.base_fix_choice import BASE_FIX
 from delivery.branches import branch_number
 from delivery.github import Deed, Role
-from delivery.labelling import Labelling, changes_since, labelling
+from delivery.labelling import Labelling, changes_since, labelling, labelling_before
 from delivery.ready_facts import Fact, Facts, Lets, Name, clock, lets, listed, who, why_not, worn
 from delivery.tries import waits_until
 
@@ -241,6 +242,15 @@ def may_start(login: str, bots: tuple[str, ...], roles: Mapping[str, Role]) -> b
         return login.lower() in {bot.lower() for bot in bots}
     role = roles.get(login.lower())
     return None if role is None else role.may_write
+
+
+def let_at(facts: Facts) -> datetime | None:
+    """Return when somebody let the issue be taken, and with it its Tickets as they were then; None for nobody."""
+    if facts.vanished:
+        earlier = labelling_before(facts.issue.deeds, facts.rules.ready, facts.viewer)
+        return min(earlier.at, facts.vanished.since) if earlier else facts.vanished.since
+    word = _word(facts)
+    return word.at if word else None
 
 
 def _word(facts: Facts) -> Labelling | None:

@@ -107,8 +107,9 @@ def _look(options: PickupOptions, start: Start, launch: Launch) -> RunOptions | 
             raise PreflightError(str(error)) from error
     if isinstance(found, Skipped):
         return found
-    start.report(f'taking the Ready issue #{found.number} "{found.title}", as: nightkeep run {found.url}')
-    labels = {label.lower() for label in found.labels}
+    issue = found.issue
+    start.report(f'taking the Ready issue #{issue.number} "{issue.title}", as: nightkeep run {issue.url}')
+    labels = {label.lower() for label in issue.labels}
     ready = looking.settings.labels.ready
-    seen = Seen(title=found.title, body=found.body, ready_label=ready if ready.lower() in labels else None)
-    return replace(options.run(found.url, is_spec=found.tickets > 0), seen=seen)
+    seen = Seen.of(found, ready if ready.lower() in labels else None)
+    return replace(options.run(issue.url, is_spec=issue.tickets > 0), seen=seen)

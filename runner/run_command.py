@@ -46,14 +46,15 @@ def work_on(
             options.seen.check(plan.issue)
         loaded = wiring.loaded(plan)
         settings = loaded.settings
+        let_at = options.seen.let_at if options.seen else None
         if options.checks_starter:
-            wiring.check_starter(settings, plan)
+            let_at = wiring.check_starter(settings, plan)
         place = wiring.log_place(settings)
         run, rules = wiring.begun(settings, place), conventions(settings)
         sessions = wiring.sessions(loaded, plan, place)
         if trouble := log.begin(place, wiring.redact):
             progress.say(trouble)
-        work = spec_run(run) if plan.issue.sub_issues else run
+        work = spec_run(run, let_at) if plan.issue.sub_issues else run
         return wiring.explained(work.execute(plan, rules, sessions))
     finally:
         wiring.run.github.close()

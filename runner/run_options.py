@@ -3,22 +3,29 @@
 import os
 import shlex
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from delivery.child_runs import ConfiguredBy
 from delivery.github import Issue
 from delivery.issue_url import IssueUrl
-from delivery.pickup import NotReadyError
+from delivery.pickup import NotReadyError, Taken
 from runner.program import is_relative_path, split_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """An issue as it was when it was found ready; `ready_label` is the one that it had, if it had it."""
+    """An issue as it was when found ready, let at `let_at`; `ready_label` is the one that it had, if it had it."""
 
     title: str
     body: str
     ready_label: str | None
+    let_at: datetime
+
+    @classmethod
+    def of(cls, taken: Taken, ready_label: str | None) -> "Seen":
+        """Return how an issue was when it was taken."""
+        return cls(title=taken.issue.title, body=taken.issue.body, ready_label=ready_label, let_at=taken.let_at)
 
     def check(self, issue: Issue) -> None:
         """Raise NotReadyError for an issue that has been taken or changed since."""

@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from delivery.branches import Fresh
@@ -102,8 +102,10 @@ class Wiring:
         journal = Journal(logs.journal, redact=self.redact, report=self.progress.say)
         return replace(self.run, launch=self.launch.limited(git_limits(settings)), journal=journal)
 
-    def check_starter(self, settings: Settings, plan: Plan) -> None:
-        """Raise NotReadyError unless the issue was labelled by somebody who may start work, and is still as it was."""
+    def check_starter(self, settings: Settings, plan: Plan) -> datetime:
+        """Return when somebody labelled the issue who may start work; raises NotReadyError when that, or the issue as
+        it was then, does not hold.
+        """
         pickup = Pickup(
             github=self.run.github,
             launch=self.launch,
@@ -116,7 +118,8 @@ class Wiring:
             found = pickup.check_starter(plan.issue.number)
         except GitHubError as error:
             raise unanswered(error) from error
-        Seen(title=found.title, body=found.body, ready_label=settings.labels.ready).check(plan.issue)
+        Seen.of(found, settings.labels.ready).check(plan.issue)
+        return found.let_at
 
     def log_place(self, settings: Settings) -> LogPlace:
         """Return where this command's logs go, if it begins its work now."""

@@ -45,15 +45,6 @@ class Linked:
         return f"#{self.number}" if self.is_in(repository) else f"{self.repository}#{self.number}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket(Linked):
-    """A sub-issue, and how many it has itself; `unseen_blockers` are those that the token may not see."""
-
-    tickets: int = 0
-    blockers: tuple[Linked, ...] = ()
-    unseen_blockers: int = 0
-
-
 class Word(StrEnum):
     """What somebody did to an issue's labels, title or text."""
 
@@ -76,6 +67,19 @@ class Deed:
     actor: str
     at: datetime
     label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket(Linked):
+    """A sub-issue, and how many it has itself; `unseen_blockers` are those that the token may not see.
+
+    `wording` is who gave it its text, and its title if that was another one before.
+    """
+
+    tickets: int = 0
+    blockers: tuple[Linked, ...] = ()
+    unseen_blockers: int = 0
+    wording: tuple[Deed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +145,14 @@ def read_deed(node: Mapping[str, Any]) -> Deed:
     return Deed(
         what=_WORDS[node["__typename"]], actor=read_login(node["actor"]), at=read_time(node["createdAt"]), label=label
     )
+
+
+def read_wording(node: Mapping[str, Any]) -> tuple[Deed, ...]:
+    """Read who gave an issue its text, and its title if that was another one before."""
+    edited = node["lastEditedAt"]
+    actor, moment = (node["editor"], edited) if edited else (node["author"], node["createdAt"])
+    written = Deed(what=Word.EDITED, actor=read_login(actor), at=read_time(moment))
+    return (written, *(read_deed(one) for one in node["renames"]["nodes"] if one))
 
 
 def read_linked(node: Mapping[str, Any]) -> Linked:

@@ -76,6 +76,11 @@ TICKETS = (
     + """
 fragment Ticket on Issue {
   ...Linked
+  createdAt lastEditedAt
+  author { __typename login } editor { __typename login }
+  renames: timelineItems(last: 1, itemTypes: [RENAMED_TITLE_EVENT]) {
+    nodes { __typename ... on RenamedTitleEvent { createdAt actor { __typename login } } }
+  }
   subIssuesSummary { total completed }
   blockedBy(first: 50) {
     totalCount pageInfo { hasNextPage endCursor }

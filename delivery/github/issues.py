@@ -19,6 +19,7 @@ from delivery.github.issue_answers import (
     read_linked,
     read_login,
     read_time,
+    read_wording,
 )
 from delivery.github.issue_queries import BLOCKERS, ONE, QUEUE, TICKETS
 from delivery.github.pygithub import GithubException
@@ -162,6 +163,7 @@ class Issues:
             tickets=node["subIssuesSummary"]["total"],
             blockers=blockers,
             unseen_blockers=unseen,
+            wording=read_wording(node),
         )
 
     def _blockers(self, node: Mapping[str, Any]) -> tuple[tuple[Linked, ...], int]:

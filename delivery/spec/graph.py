@@ -57,13 +57,15 @@ class Standing:
 class Graph:
     """The Tickets of a Spec of `repository` as they are now, and how many that the token may not see (`unseen`).
 
-    Those with a label of `unready`, in any case, are for people.
+    Those with a label of `unready`, in any case, are for people. `unread` says of others, by their names, why nobody
+    whose word counts has let them be worked on as they are.
     """
 
     repository: str
     tickets: Sequence[Ticket]
     unseen: int = 0
     unready: Sequence[str] = field(default=UNREADY)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def decide(self, attempts: Attempts, *, parallel: int, stopping: bool) -> Step:
         """Return the next step: at most `parallel` run at once, the lowest numbers first; `stopping` starts nothing.
@@ -131,7 +133,9 @@ class Graph:
             return "it is in another repository than the Spec"
         if labels := worn(ticket.labels, *self.unready):
             return f"labelled {', '.join(labels)}"
-        return "it has sub-issues of its own" if ticket.tickets else None
+        if ticket.tickets:
+            return "it has sub-issues of its own"
+        return self.unread.get(self._name(ticket))
 
     def _in_the_way(self, ticket: Ticket, attempts: Attempts) -> tuple[str, ...]:
         """Name the blockers that are open, or whose Run has yet to end."""

@@ -1,6 +1,7 @@
 """A Spec run: an issue with sub-issues, worked on Ticket by Ticket, reviewed as a whole, and delivered like a Run."""
 
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 
 from delivery.branches import Continuation
 from delivery.causes import Code, Stage
@@ -17,15 +18,16 @@ from delivery.pull_request import Description
 from delivery.run import Run
 from delivery.session import SessionResult, Sessions
 from delivery.spec.account import Account
-from delivery.spec.reading import read_graph
+from delivery.spec.reading import Let, read_graph
 from delivery.spec.working_off import WorkingOff
+from delivery.starters import Starters
 from worktree import ABSENT, Preserved, RefUpdate, WorktreeError
 from worktree.naming import some
 
 
-def spec_run(run: Run) -> "SpecRun":
-    """Return what works on an issue with sub-issues by the same parts."""
-    return SpecRun(**{part.name: getattr(run, part.name) for part in fields(run)})
+def spec_run(run: Run, let_at: datetime | None = None) -> "SpecRun":
+    """Return what works on an issue with sub-issues by the same parts; see `SpecRun` for `let_at`."""
+    return SpecRun(**{part.name: getattr(run, part.name) for part in fields(run)}, let_at=let_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +35,11 @@ class SpecRun(Run):
     """One Spec, worked on once, by `child_runs`.
 
     The Spec branch is what a Run calls its Issue branch. It is on origin before any Ticket is begun, and Tickets get
-    there through GitHub; only the review of the whole has a worktree.
+    there through GitHub; only the review of the whole has a worktree. `let_at` is when somebody's word let pickup take
+    the Spec; None where a person has started it, who has read what is in it.
     """
+
+    let_at: datetime | None = None
 
     def execute(self, plan: Plan, conventions: Conventions, sessions: Sessions) -> Outcome:
         """Carry out `plan` to the end, as a Run does.
@@ -74,10 +79,12 @@ class SpecRun(Run):
     def _working_off(self, plan: Plan, conventions: Conventions, account: Account, claim: Claim) -> WorkingOff:
         # What Tickets have merged into the Spec branch has no say in how the next one is run: nobody has reviewed it.
         runs, settled = self.child_runs, ConfiguredBy(base=plan.base, commit=plan.base_commit)
+        starters = Starters(github=self.github, bots=conventions.bots, report=self.report)
+        let = None if self.let_at is None else Let(self.let_at, starters)
         assert runs is not None  # noqa: S101 - every command that works on issues has them
         return WorkingOff(
-            graph=read_graph(self.github, self.url, conventions.unready_labels),
-            read=lambda: read_graph(self.github, self.url, conventions.unready_labels),
+            graph=read_graph(self.github, self.url, conventions.unready_labels, let),
+            read=lambda: read_graph(self.github, self.url, conventions.unready_labels, let),
             start=lambda number: runs.start(
                 number,
                 plan.branch,

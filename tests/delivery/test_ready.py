@@ -8,7 +8,7 @@ import pytest
 from delivery.cycles import cycle_of, waits_of
 from delivery.github import Deed, Linked, QueuedIssue, Role, Word
 from delivery.labelling import labelling
-from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge
+from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge, let_at
 from delivery.ready_facts import Facts, Lets, Name, Rules, Vanished
 from delivery.tries import read_tries, waits_until
 
@@ -249,6 +249,22 @@ TAKEN = replace(
 def test_what_a_run_left_that_vanished_is_taken_up(facts: Facts, name: Name | None) -> None:
     found = passed(facts)
     assert (found and found[0]) is name
+
+
+@pytest.mark.parametrize(
+    ("facts", "minutes"),
+    [
+        (FACTS, 60),
+        (issue(deeds=(labelled(90, "tom"), labelled(80, "tom", what=Word.UNLABELED), labelled(70))), 70),
+        (issue(deeds=()), None),
+        (TAKEN, 90),
+        # Taken over for the second time, and started by a person whom no label told.
+        (replace(TAKEN, vanished=Vanished(run="r", host="mill", since=ago(30))), 90),
+        (replace(TAKEN, issue=replace(TAKEN.issue, deeds=())), 60),
+    ],
+)
+def test_tickets_are_as_they_were_when_somebody_let_the_spec_be_taken(facts: Facts, minutes: float | None) -> None:
+    assert let_at(facts) == (None if minutes is None else ago(minutes))
 
 
 def test_every_fact_is_told_in_order() -> None:

@@ -37,6 +37,30 @@ def test_a_ready_spec_is_taken_and_its_tickets_get_no_line(stage: Stage) -> None
     assert told(result) == []
 
 
+def test_a_ticket_that_an_outsider_changed_after_the_label_is_not_begun(stage: Stage) -> None:
+    """It would come with a word that was said of another text; what somebody changed who may write is read."""
+    same, changed, mended = (stage.people.open("eve", "A part", f"Text {part}") for part in range(3))
+    number = whole(stage, same, changed, mended)
+    for ticket in (same, changed, mended):
+        stage.people.age(ticket, 7200)
+    stage.people.edit(changed, "eve", body="Another text")
+    stage.people.edit(mended, "olga", body="A better text")
+    late = stage.people.open("eve", "A part", "A new text")
+    stage.people.add_sub_issue(number, late, "olga")
+    stage.people.age(number, 3600)
+    result = pickup(stage, "--json")
+    assert (result.status, result.document["code"]) == (1, "tickets-not-done"), result
+    assert {one for one in (same, changed, mended, late) if (stage.root / f"prompt-{one}-implement").exists()} == {
+        same,
+        mended,
+    }
+    why = f"not ready: its text is newer than the label of #{number}, and by @eve, who may not write here"
+    assert result.document["secondary"][:2] == [f"#{changed}: {why}", f"#{late}: {why}"]
+    # Whoever goes on with it by hand has read it.
+    again = stage.run(number, agent(stage), **{**QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "0.2s"})
+    assert again.status == 0, again
+
+
 def test_a_ticket_of_a_spec_that_is_not_ready_waits_for_it(stage: Stage) -> None:
     below = stage.ready("A part")
     number = whole(stage, below)

@@ -133,6 +133,12 @@ def test_where_a_ticket_stands(one: Ticket, attempts: Attempts, words: str, is_d
     assert standing.cause == (attempts[name(one)].cause if words.startswith("failed") else None)  # type: ignore[union-attr]
 
 
+def test_a_ticket_that_others_changed_is_not_ready() -> None:
+    seen = Graph(repository=HERE, tickets=(ticket(3), ticket(4)), unread={"#3": "its text is by @eve"})
+    assert [standing.words for standing in seen.standings({})] == ["not ready: its text is by @eve", "not started"]
+    assert started(seen.decide({}, parallel=2, stopping=False)) == ("#4",)
+
+
 @pytest.mark.parametrize(
     ("tickets", "words"),
     [
