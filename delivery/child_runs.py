@@ -13,10 +13,11 @@ from worktree import Preserved
 class ChildEnding:
     """How such a Run ended. `cause` and `code` say why it was not `merged`, `preserved` and `places` where its work is.
 
-    `url` is its pull request's.
+    `url` is its pull request's. One that is `taken` was not begun: another run has the issue.
     """
 
     merged: bool = False
+    taken: bool = False
     url: str | None = None
     cause: str | None = None
     code: Code | None = None

@@ -213,6 +213,7 @@ def _ending_of(document: Mapping[str, object] | None) -> ChildEnding:
     places = document.get("places")
     return ChildEnding(
         merged=merged,
+        taken=document.get("taken") is True,
         url=str(url) if url else None,
         cause=None if merged else str(document.get("cause") or "it was not merged"),
         code=Code(str(code)) if code in tuple(Code) else None,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from delivery.errors import PreflightError
+from delivery.errors import PreflightError, TakenError
 from delivery.note import show_command
 from delivery.outcome import Outcome, Result
 from delivery.pickup import NotReadyError
@@ -42,7 +42,7 @@ class Conclusion:
         except NotReadyError as error:
             return self.skipped(redact(str(error)))
         except (PreflightError, LaunchError) as error:
-            return self.not_begun(redact(str(error)), ExitCode.NOT_BEGUN)
+            return self.not_begun(redact(str(error)), ExitCode.NOT_BEGUN, taken=isinstance(error, TakenError))
         except Interrupted:
             assert interruption.recorded is not None  # noqa: S101 - that is what raised it
             return self.not_begun("interrupted", signal_exit_code(interruption.recorded))
@@ -61,15 +61,15 @@ class Conclusion:
             _print(json.dumps({"result": "skipped", "exit_code": 0, "cause": why}))
         return 0
 
-    def not_begun(self, why: str, status: int) -> int:
-        """Tell that nothing was begun."""
+    def not_begun(self, why: str, status: int, *, taken: bool = False) -> int:
+        """Tell that nothing was begun, as the issue is `taken` by another run, perhaps."""
         self.progress.say(why)
         self.progress.say("nothing was begun or claimed")
         self.log.discard()
         self.progress.command(error_annotation(why))
         self.step.not_begun(why, self._seconds())
         if self.as_json:
-            _print(json.dumps({"result": "not-begun", "exit_code": int(status), "cause": why}))
+            _print(json.dumps({"result": "not-begun", "exit_code": int(status), "cause": why, "taken": taken}))
         return status
 
     def broken(self, cause: str) -> int:

@@ -13,7 +13,11 @@ from delivery.ready_facts import UNREADY, worn
 _LONGEST_CYCLE = 8  # Tickets that are named of one
 
 Attempts = Mapping[str, ChildEnding | None]
-"""The Runs that this Spec run has started, by the Tickets' names; None for one that has not ended."""
+"""The Runs that this Spec run has started, by the Tickets' names; None for one that has not ended.
+
+One that ended because another run has the issue is no try: that one is waited for, and once it is over the attempt is
+none any more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait until one of those that run has ended."""
+    """Wait until one of those that run has ended, or another run with one of the Tickets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +77,12 @@ class Graph:
         A Ticket is tried once in a Spec run. One that failed stops only what it blocks.
         """
         running = sum(ending is None for ending in attempts.values())
+        elsewhere = not stopping and any(ending is not None and ending.taken for ending in attempts.values())
         room = 0 if stopping else parallel - running
         ready = [ticket for ticket in self._sorted() if room > 0 and self.may_start(ticket, attempts)]
         if ready:
             return Start(tuple(ready[:room]))
-        return Wait() if running else Over(self._left())
+        return Wait() if running or elsewhere else Over(self._left())
 
     def _left(self) -> tuple[str, ...]:
         left = tuple(self._name(ticket) for ticket in self._sorted() if ticket.is_open)
@@ -103,6 +108,8 @@ class Graph:
         if ending is None:
             state, words = self._why_not(ticket, attempts) or (State.WAITING, "not started")
             return Standing(name=name, state=state, words=words)
+        if ending.taken:
+            return Standing(name=name, state=State.RUNNING, words="another run works on it")
         if ending.merged:
             return Standing(name=name, state=State.STARTED, words=f"landed with {ending.url}, but is still open")
         if ending.code is Code.INTERRUPTED:

@@ -7,6 +7,7 @@ from delivery.branches import Continuation
 from delivery.causes import Code, Stage
 from delivery.child_runs import ConfiguredBy
 from delivery.claim import Claim
+from delivery.claims import Held, Unreadable, claim_ref, judge_claim, read_claims
 from delivery.conventions import Conventions
 from delivery.delivery import Opening
 from delivery.errors import GitHubError, PreflightError, RunFailureError
@@ -95,12 +96,25 @@ class SpecRun(Run):
             runs=runs,
             account=account,
             parallel=conventions.parallel,
+            is_taken=self._is_taken,
+            patience=conventions.ticket_limit,
+            poll=conventions.patience.poll,
             keep_fence=claim.keep,
             interruption=self.interruption,
             journal=self.journal,
             report=self.report,
             redact=self.redact,
         )
+
+    def _is_taken(self, number: int) -> bool:
+        """Whether a run that lives has an issue's claim; so it is while origin does not answer."""
+        ref = claim_ref(number)
+        try:
+            seen = read_claims(self.launch, self.origin, self.launch.remote(self.origin).read(ref)).get(ref)
+        except WorktreeError as error:
+            self.report(f"origin could not be asked who has #{number}: {error}")
+            return True
+        return isinstance(judge_claim(seen, self.github.server_time.now()), Held | Unreadable)
 
     def _begin(self, plan: Plan, account: Account, claim: Claim) -> None:
         """Bring the Spec branch to origin, or make a draft of the pull request that it has."""

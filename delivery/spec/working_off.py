@@ -1,10 +1,11 @@
 """Working off the Tickets of a Spec: each in its turn, until nothing runs and nothing can start."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from delivery.causes import Stage
+from delivery.causes import Code, Stage
 from delivery.child_runs import ChildEnding, ChildRuns
 from delivery.github import Ticket
 from delivery.spec.account import Account
@@ -13,12 +14,25 @@ from delivery.spec.graph import Graph, Over, Standing, Start, Wait
 from worktree import FenceLostError, Interruption, Journal, Preserved, Redactor
 
 _GLANCE = 0.2  # seconds between looks, while Tickets run, whether a signal has come
+_LONGEST_POLL = 60.0  # seconds between two looks at a Ticket that another run has
+_GROWTH = 0.1  # of the time waited so far: how long the next wait is
+
+
+@dataclass(slots=True)
+class _Elsewhere:
+    """Since when a Ticket is waited for that another run has, and when that is to be looked at again."""
+
+    since: float = field(default_factory=time.monotonic)
+    look_at: float = 0
 
 
 @dataclass(slots=True, kw_only=True)
 class WorkingOff:
     """The Tickets of one Spec run. `graph` is how they are now, `read` reads that anew. `start` starts one of `runs` on
     a Ticket, at most `parallel` at once; `keep_fence` is called while Tickets run, see `Claim.keep`.
+
+    A Ticket that another run has is waited for, for `patience` seconds: `is_taken` looks whether it still has it, at
+    first every `poll` seconds.
 
     Trouble that is no Ticket's own (GitHub does not answer, no process can be started) starts nothing more; what runs
     is waited for, and then it is raised.
@@ -30,12 +44,16 @@ class WorkingOff:
     runs: ChildRuns
     account: Account
     parallel: int
+    is_taken: Callable[[int], bool]
+    patience: float
+    poll: float
     keep_fence: Callable[[], object]
     interruption: Interruption
     journal: Journal
     report: Callable[[str], None]
     redact: Redactor
     attempts: dict[str, ChildEnding | None] = field(default_factory=dict, init=False)
+    _elsewhere: dict[int, _Elsewhere] = field(default_factory=dict, init=False)
     _error: Exception | None = field(default=None, init=False)
 
     def to_the_end(self) -> tuple[str, ...]:
@@ -116,20 +134,41 @@ class WorkingOff:
             self.runs.tell()
             self._stop_for(lost)
         ended = self.runs.wait(_GLANCE)
-        if not ended:
-            return
         for number, ending in ended.items():
-            name = f"#{number}"
-            self.attempts[name] = ending
-            self.report(
-                f"{name} has landed: {ending.url}" if ending.merged else f"{name} has not landed: {ending.cause}"
-            )
+            self.attempts[f"#{number}"] = ending
+            self.report(self._said(number, ending))
+        if not ended and not self._is_one_free():
+            return
         try:
             self.graph = self.read()
         except Exception as error:
             self._stop_for(error)
         if self.graph.decide(self.attempts, parallel=self.parallel, stopping=self._is_stopping) == Wait():
             self._show()
+
+    def _said(self, number: int, ending: ChildEnding) -> str:
+        if ending.merged:
+            return f"#{number} has landed: {ending.url}"
+        if not ending.taken:
+            return f"#{number} has not landed: {ending.cause}"
+        self._elsewhere.setdefault(number, _Elsewhere())
+        return f"waiting for the run that has #{number}, {_hours(self.patience)} at most: {ending.cause}"
+
+    def _is_one_free(self) -> bool:
+        """Look whether other runs have ended, or vanished, that had Tickets: those may be started then."""
+        now, before = time.monotonic(), dict(self.attempts)
+        for number, one in self._elsewhere.items():
+            name, ending = f"#{number}", before.get(f"#{number}")
+            if ending is None or not ending.taken or now < one.look_at:
+                continue
+            waited = now - one.since
+            one.look_at = now + min(_LONGEST_POLL, max(self.poll, waited * _GROWTH))
+            if waited > self.patience:
+                cause = f"another run had it for {_hours(self.patience)}"
+                self.attempts[name] = replace(ending, taken=False, cause=cause, code=Code.TICKETS)
+            elif not self.is_taken(number):
+                del self.attempts[name]
+        return self.attempts != before
 
     def _stop_for(self, error: Exception) -> None:
         """Start nothing more; the first trouble is what is told in the end."""
@@ -139,3 +178,7 @@ class WorkingOff:
 
     def _show(self) -> None:
         self.account.show(checklist(self.standings), has_landed=self.has_landed)
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.3g} h"

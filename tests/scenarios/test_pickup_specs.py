@@ -15,11 +15,12 @@ def pickup(stage: Stage, *options: str) -> Result:
 
 
 def whole(stage: Stage, *tickets: int) -> int:
-    """File a Spec that is ready, with those Tickets."""
+    """File a Spec that is ready, with those Tickets, which were there before it was labelled."""
     number = stage.ready("The whole")
     for ticket in tickets:
         stage.people.add_sub_issue(number, ticket, "olga")
-        stage.people.age(number, 3600)
+        stage.people.age(ticket, 7200)
+    stage.people.age(number, 3600)
     return number
 
 
@@ -41,13 +42,11 @@ def test_a_ticket_that_an_outsider_changed_after_the_label_is_not_begun(stage: S
     """It would come with a word that was said of another text; what somebody changed who may write is read."""
     same, changed, mended = (stage.people.open("eve", "A part", f"Text {part}") for part in range(3))
     number = whole(stage, same, changed, mended)
-    for ticket in (same, changed, mended):
-        stage.people.age(ticket, 7200)
     stage.people.edit(changed, "eve", body="Another text")
     stage.people.edit(mended, "olga", body="A better text")
     late = stage.people.open("eve", "A part", "A new text")
     stage.people.add_sub_issue(number, late, "olga")
-    stage.people.age(number, 3600)
+    stage.people.age(number, 60)
     result = pickup(stage, "--json")
     assert (result.status, result.document["code"]) == (1, "tickets-not-done"), result
     assert {one for one in (same, changed, mended, late) if (stage.root / f"prompt-{one}-implement").exists()} == {

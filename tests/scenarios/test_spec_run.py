@@ -2,10 +2,13 @@
 
 import re
 import threading
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from delivery.claims import ClaimRecord
 from runner.hub import Check, drills
+from tests.scenarios.claiming import put_claim
 from tests.scenarios.spec import agent, asks, order, prompt, pull_of, rows, run, spec, states
 from tests.scenarios.stage import NAME, Stage
 from tests.scenarios.test_signals import wait_for
@@ -65,6 +68,44 @@ def test_with_one_at_a_time_nothing_overlaps(stage: Stage) -> None:
     result = run(stage, agent(stage), "--parallel", "1")
     assert result.status == 0, result
     assert order(stage) == [f"{what} {n}" for n in (2, 3, 1) for what in ("begin", "end")]
+
+
+def claimed_elsewhere(stage: Stage, number: int, left: float) -> None:
+    """Let another run have a Ticket, whose lease ends in so many seconds."""
+    moment = datetime.now(UTC) - timedelta(seconds=900 - left)
+    said = ClaimRecord(
+        nonce="n" * 32,
+        run="20260101T000000Z-theirs",
+        host="elsewhere",
+        issue=stage.url(number),
+        branch=f"issue-{number}",
+        since=moment,
+        moment=moment,
+        clock="server",
+        lease=900,
+    )
+    put_claim(stage.world, number, said.model_dump_json())
+
+
+def test_a_ticket_that_another_run_has_is_waited_for_and_taken_over_when_that_has_vanished(stage: Stage) -> None:
+    """As when a machine is lost: the Ticket's run had given a sign of life after that of the Spec."""
+    spec(stage, [[], []])
+    claimed_elsewhere(stage, 2, left=25)
+    result = run(stage, agent(stage))
+    assert result.status == 0, result
+    waits = "nightkeep: waiting for the run that has #2, 24 h at most: issue #2 is claimed: run 20260101T000000Z-theirs"
+    assert waits in result.stderr
+    assert [line for line in order(stage) if line.startswith("begin")] == ["begin 3", "begin 2", "begin 1"]
+    assert "has not landed" not in result.stderr
+
+
+def test_there_is_a_limit_to_waiting_for_another_run(stage: Stage) -> None:
+    spec(stage, [[], []])
+    claimed_elsewhere(stage, 2, left=900)
+    result = run(stage, agent(stage), "--json", NIGHTKEEP_LIMITS_TICKET="20s")
+    assert (result.status, result.document["code"]) == (1, "tickets-not-done"), result
+    assert result.document["secondary"][0] == "#2: failed: another run had it for 0.00556 h"
+    assert rows(stage)[1].startswith("- [x] #3")
 
 
 def test_a_failed_ticket_stops_only_what_it_blocks_and_the_next_run_goes_on(stage: Stage) -> None:

@@ -13,6 +13,7 @@ from delivery.spec.graph import Attempts, Graph, Over, Start, Step, Wait
 HERE = "acme/widget"
 LANDED = ChildEnding(merged=True, url="https://hub/pull/9")
 FAILED = ChildEnding(cause="the agent exited 3", code=Code.AGENT, url="https://hub/pull/8")
+TAKEN = ChildEnding(cause="issue #3 is claimed", taken=True)
 STOPPED = ChildEnding(cause="interrupted by SIGTERM", code=Code.INTERRUPTED)
 
 
@@ -57,6 +58,8 @@ DIAMOND = (ticket(4), ticket(5, "#4"), ticket(6, "#4"), ticket(7, "#5", "#6"))
             (ticket(3, is_open=False), ticket(7, "(#3)")), {"#3": None}, Wait(), id="closed, but its Run has not ended"
         ),
         pytest.param((ticket(3, is_open=False), ticket(7, "(#3)")), {"#3": LANDED}, ("#7",), id="one that landed"),
+        pytest.param((ticket(3), ticket(7)), {"#3": TAKEN}, ("#7",), id="one that another run has"),
+        pytest.param((ticket(3), ticket(7, "#3")), {"#3": TAKEN}, Wait(), id="only one that another run has"),
         pytest.param((ticket(3, is_open=False), ticket(7, "(#3)")), {}, ("#7",), id="one that was closed before"),
         pytest.param(
             (ticket(3), ticket(7, "#3"), ticket(8)), {"#3": FAILED}, ("#8",), id="a failed one stops what it blocks"
@@ -99,6 +102,7 @@ def test_nothing_starts_any_more_when_it_is_stopping(attempts: Attempts, expecte
             ticket(3), {"#3": LANDED}, "landed with https://hub/pull/9, but is still open", False, id="still-open"
         ),
         pytest.param(ticket(3), {"#3": STOPPED}, "interrupted", False, id="interrupted"),
+        pytest.param(ticket(3), {"#3": TAKEN}, "another run works on it", False, id="another-run-has-it"),
         pytest.param(ticket(3), {"#3": FAILED}, "failed, see https://hub/pull/8", False, id="failed"),
         pytest.param(ticket(3), {"#3": ChildEnding(cause="no")}, "failed", False, id="failed-without-pull-request"),
         pytest.param(
