@@ -15,6 +15,7 @@ _STATES = {
     Name.BLOCKERS: State.BLOCKED,
     Name.SETTLED: State.WAITING,
     Name.WAIT: State.WAITING,
+    Name.LIMIT: State.WAITING,
     Name.SPEC: State.SUB_ISSUE,
     Name.BASE_FIX: State.SUB_ISSUE,
     Name.STARTED: State.STARTED,

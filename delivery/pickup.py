@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from delivery.branches import branch_name
 from delivery.claims import CLAIMS, Expired, Held, Standing, Unreadable, judge_claim, read_claims
@@ -9,7 +10,7 @@ from delivery.cycles import Key, cycle_of, waits_of
 from delivery.errors import DeliveryError, GitHubError, GitHubNotFoundError
 from delivery.github import GitHub, Linked, Queue, QueuedIssue
 from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge, let_at, next_look
-from delivery.ready_facts import Fact, Facts, Lets, Name, Rules, Vanished
+from delivery.ready_facts import Fact, Facts, Lets, Name, Rules, Vanished, crowd_of
 from delivery.starters import Starters
 from delivery.tries import TRIES, Tries, read_tries
 from worktree import GitError, Interrupted, Launch
@@ -57,19 +58,23 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was seen at one moment: whose token it is, origin's refs, its claims, and who waits for whom."""
+    """What was seen at one moment: whose token it is, origin's refs, its claims, and who waits for whom.
+
+    `crowd` says why no more issues are taken, "" when some are.
+    """
 
     viewer: str
     there: Mapping[str, str]
     claims: Mapping[int, Standing]
     waits: Mapping[Key, tuple[Key, ...]] = field(default_factory=dict)
+    crowd: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
 class Pickup:
     """Looks through one repository's issues, once.
 
-    `launch` is a clone of it, `remote` its origin, `limit` how many issues may be worked on at a time.
+    `launch` is a clone of it, `remote` its origin.
     """
 
     github: GitHub
@@ -78,7 +83,6 @@ class Pickup:
     repository: str
     rules: Rules
     report: Callable[[str], None]
-    limit: int = 3
     _starters: Starters = field(init=False)
     _pulls: dict[int, str] = field(default_factory=dict, init=False)
 
@@ -97,10 +101,8 @@ class Pickup:
         there = self._refs("*")
         claims = self._claims(there)
         vanished = [number for number in queue.working if isinstance(claims.get(number), Expired)]
-        busy = queue.working_count - len(vanished)
-        if busy >= self.limit:
-            many = "1 issue is" if busy == 1 else f"{busy} issues are"
-            return Skipped(f"{many} labelled {self.rules.in_progress}, and pickup.limit is {self.limit}")
+        if crowd := self._crowd(queue, claims):
+            return Skipped(crowd)
         if not queue.ready and not vanished:
             return Skipped(f"no open issue of {self.repository} is labelled {self.rules.ready}")
         self._sweep_tries(queue, there)
@@ -111,11 +113,11 @@ class Pickup:
     def explain(self, number: int) -> Explained:
         """Return all facts about one issue, those that cost a question included. Raises as `choose` does."""
         issue = self.github.issues.one(number)
-        there = self._refs(str(number))
-        seen = _Seen(self.github.viewer(), there, self._claims(there), self._far_waits(issue))
-        facts = self._facts(issue, seen)
-        facts = self._known(facts, wants_all=True)
-        told = explain(facts)
+        queue = self.github.issues.queue(self.rules.ready, self.rules.in_progress)
+        there = self._refs("*")
+        claims = self._claims(there)
+        seen = _Seen(queue.viewer, there, claims, self._far_waits(issue), self._crowd(queue, claims))
+        told = explain(self._known(self._facts(issue, seen), wants_all=True))
         return Explained(issue=issue, facts=told, is_ready=all(fact.lets is Lets.YES for fact in told))
 
     def survey(self) -> Survey:
@@ -126,7 +128,7 @@ class Pickup:
         queue = self.github.issues.queue(self.rules.ready, self.rules.in_progress)
         there = self._refs("*") if queue.ready or queue.working else {}
         claims = self._claims(there)
-        seen = _Seen(queue.viewer, there, claims, self._waits(queue.ready))
+        seen = _Seen(queue.viewer, there, claims, self._waits(queue.ready), self._crowd(queue, claims))
         verdicts = [(issue, judge(self._facts(issue, seen))) for issue in queue.ready]
         return Survey(
             queue=queue,
@@ -139,7 +141,7 @@ class Pickup:
         issue = self.github.issues.one(number)
         facts = self._known(self._facts(issue, _Seen(self.github.viewer(), {}, {})), wants_all=True)
         for fact in explain(facts):
-            if fact.name in (Name.STARTER, Name.TEXT) and fact.lets is not Lets.YES:
+            if fact.name in (Name.LABEL, Name.STARTER, Name.TEXT) and fact.lets is not Lets.YES:
                 raise NotReadyError(f"#{number} {fact.text}")
         return _taken(facts)
 
@@ -183,7 +185,13 @@ class Pickup:
             cycle=tuple(self._named(key) for key in cycle),
             holder=holder_of(claim),
             vanished=_vanished(claim),
+            crowd=seen.crowd,
         )
+
+    def _crowd(self, queue: Queue, claims: Mapping[int, Standing]) -> str:
+        """Say why no issue is taken while so many are worked on, by runs that have not vanished; "" when one is."""
+        vanished = {number for number in queue.working if isinstance(claims.get(number), Expired)}
+        return crowd_of(sorted({*queue.working} - vanished), queue.working_count - len(vanished), self.rules)
 
     def _waits(self, issues: Sequence[QueuedIssue]) -> dict[Key, tuple[Key, ...]]:
         return {key: waiting for issue in issues for key, waiting in waits_of(issue, self.repository).items()}

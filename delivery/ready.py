@@ -76,6 +76,7 @@ def explain(facts: Facts) -> tuple[Fact, ...]:
         _starter(facts),
         _text(facts),
         _wait(facts),
+        _limit(facts),
     )
 
 
@@ -142,6 +143,8 @@ def _blockers(facts: Facts) -> Fact:
 
 
 def _started(facts: Facts) -> Fact:
+    if facts.holder or worn(facts.issue.labels, facts.rules.in_progress):
+        return _moot(Name.STARTED, Name.CLAIM)
     if facts.vanished:
         return Fact(Name.STARTED, Lets.YES, "was started by that run, whose work is gone on from")
     branches = sorted(one for one in facts.branches if branch_number(facts.issue.number, one) is not None)
@@ -174,12 +177,22 @@ def _settled(facts: Facts) -> Fact:
         return Fact(
             Name.SETTLED,
             Lets.NO,
-            f"is not settled: labels or links changed at {clock(last)}; it is at {clock(until)}",
+            f"is not settled: labels or links changed at {clock(last)}; ready at {clock(until)}",
         )
     return Fact(Name.SETTLED, Lets.YES, f"is settled: nobody has changed labels or links since {clock(last)}")
 
 
+def _moot(name: Name, because: Name) -> Fact:
+    return Fact(name, Lets.MOOT, f"not asked, see {because}")
+
+
+def _is_labelled(facts: Facts) -> bool:
+    return facts.vanished is not None or bool(worn(facts.issue.labels, facts.rules.ready))
+
+
 def _starter(facts: Facts) -> Fact:
+    if not _is_labelled(facts):
+        return _moot(Name.STARTER, Name.LABEL)
     if facts.vanished:
         # Only who may push can make a claim.
         return Fact(Name.STARTER, Lets.YES, f"was taken at {clock(facts.vanished.since)} by who may")
@@ -198,6 +211,8 @@ def _starter(facts: Facts) -> Fact:
 
 def _text(facts: Facts) -> Fact:
     """Whoever may not write here must not change what was let through; whoever labelled has seen what came before."""
+    if not _is_labelled(facts):
+        return _moot(Name.TEXT, Name.LABEL)
     labelled = _word(facts)
     changes = changes_since(labelled, facts.issue) if labelled else ()
     known = [(change, may_start(change.actor, facts.rules.bots, facts.roles)) for change in changes]
@@ -232,6 +247,12 @@ def _wait(facts: Facts) -> Fact:
     return Fact(
         Name.WAIT, Lets.YES, f"has waited long enough: {runs} made nothing, the last one at {clock(max(tries))}"
     )
+
+
+def _limit(facts: Facts) -> Fact:
+    if facts.vanished:
+        return Fact(Name.LIMIT, Lets.YES, "is none more that is worked on")
+    return Fact(Name.LIMIT, lets(not facts.crowd), facts.crowd or f"fewer than {facts.rules.limit} are worked on")
 
 
 def may_start(login: str, bots: tuple[str, ...], roles: Mapping[str, Role]) -> bool | None:

@@ -16,14 +16,15 @@ UNREADY = ("ready-for-human", "needs-info", "needs-triage", "wontfix")
 class Rules:
     """What the settings say about issues that may be taken. Labels and logins count whatever their case.
 
-    An issue with one of the `unready` labels is a person's. `settle` is how long it must have been left alone; `bots`
-    are those whose word counts.
+    An issue with one of the `unready` labels is a person's. `settle` is how long it must have been left alone, `limit`
+    how many may be worked on at a time; `bots` are those whose word counts.
     """
 
     ready: str = "ready-for-agent"
     in_progress: str = "in-progress"
     unready: Sequence[str] = UNREADY
     settle: timedelta = timedelta(minutes=10)
+    limit: int = 3
     bots: tuple[str, ...] = ()
 
 
@@ -44,6 +45,7 @@ class Facts:
     pull request from the issue's first branch, "" for none, None while nobody looked. `roles` are what people may do,
     by login in small letters, as far as it was asked. `tries` are when Runs ended that made nothing. `cycle` names the
     issues, this one first, that wait for each other. `holder` says who has the claim, "" for nobody; `vanished` had it.
+    `crowd` says why no more issues are taken at all, "" for no such reason.
     """
 
     issue: QueuedIssue
@@ -58,6 +60,7 @@ class Facts:
     cycle: tuple[str, ...] = ()
     holder: str = ""
     vanished: Vanished | None = None
+    crowd: str = ""
 
 
 class Name(StrEnum):
@@ -76,14 +79,16 @@ class Name(StrEnum):
     STARTER = "who started it"
     TEXT = "text"
     WAIT = "wait"
+    LIMIT = "limit"
 
 
 class Lets(StrEnum):
-    """Whether a fact lets an issue be taken; UNKNOWN while nobody looked."""
+    """Whether a fact lets an issue be taken; UNKNOWN while nobody looked, MOOT where another fact makes it idle."""
 
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
+    MOOT = "moot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,15 @@ def worn(labels: Iterable[str], *wanted: str) -> list[str]:
 def listed(facts: Facts, linked: Sequence[Linked]) -> str:
     """Name issues, the first ones."""
     return some([one.name_in(facts.repository) for one in linked], 10)
+
+
+def crowd_of(busy: Sequence[int], count: int, rules: Rules) -> str:
+    """Say why no issue is taken while so many are worked on, of which the first are `busy`; "" when one is."""
+    if count < rules.limit:
+        return ""
+    many = "1 issue is" if count == 1 else f"{count} issues are"
+    ways = f"merge or close {some([f'#{number}' for number in busy], 10)}, or raise" if busy else "raise"
+    return f"{many} labelled {rules.in_progress}, and pickup.limit is {rules.limit}; {ways} pickup.limit"
 
 
 def who(login: str) -> str:

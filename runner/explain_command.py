@@ -35,7 +35,7 @@ def _explain(access: Access, issue_url: str, base: str | None, *, as_json: bool)
         facts = [{"fact": fact.name, "lets": fact.lets, "text": fact.text} for fact in told.facts]
         print(json.dumps({"issue": str(url), "ready": told.is_ready, "facts": facts}, indent=2))  # noqa: T201
         return 0
-    signs = {Lets.YES: "yes", Lets.NO: "NO", Lets.UNKNOWN: "?"}
+    signs = {Lets.YES: "yes", Lets.NO: "NO", Lets.UNKNOWN: "?", Lets.MOOT: "-"}
     width = max(len(fact.name) for fact in told.facts)
     verdict = "is ready: nightkeep pickup may take it" if told.is_ready else "is not ready"
     lines = [f'#{url.number} "{told.issue.title}" {verdict}']

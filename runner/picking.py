@@ -68,6 +68,5 @@ def picking(access: Access, base: str | None, flags: dict[str, object]) -> Picki
         repository=place.repository,
         rules=pickup_rules(settings),
         report=access.say,
-        limit=settings.pickup.limit,
     )
     return Picking(access=access, place=place, base=chosen, settings=settings, pickup=pickup)

@@ -259,6 +259,7 @@ def pickup_rules(settings: Settings) -> Rules:
         in_progress=settings.labels.in_progress,
         unready=settings.labels.unready,
         settle=timedelta(seconds=settings.pickup.settle),
+        limit=settings.pickup.limit,
         bots=settings.pickup.bots,
     )
 

@@ -9,7 +9,7 @@ from delivery.cycles import cycle_of, waits_of
 from delivery.github import Deed, Linked, QueuedIssue, Role, Word
 from delivery.labelling import labelling
 from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge, let_at
-from delivery.ready_facts import Facts, Lets, Name, Rules, Vanished
+from delivery.ready_facts import Facts, Lets, Name, Rules, Vanished, crowd_of
 from delivery.tries import read_tries, waits_until
 
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -114,7 +114,7 @@ def passed(facts: Facts) -> tuple[Name, str] | None:
         (replace(FACTS, pull_request="https://x/pull/8"), Name.STARTED, "https://x/pull/8 is from its branch"),
         (issue(tickets=2, tickets_closed=2), Name.TICKETS, "has sub-issues, and all of them are closed"),
         (issue(deeds=(labelled(9),)), Name.SETTLED, "is not settled: labels or links changed at 2026-01-02 11:51 UTC"),
-        (issue(linked_at=ago(1)), Name.SETTLED, "it is at 2026-01-02 12:09 UTC"),
+        (issue(linked_at=ago(1)), Name.SETTLED, "ready at 2026-01-02 12:09 UTC"),
         (issue(deeds=()), Name.STARTER, f"shows nobody who labelled it {READY}; label it anew"),
         (issue(deeds=(labelled(actor="tom"),)), Name.STARTER, "by @tom, who may not write here"),
         (issue(deeds=(labelled(actor="bot[bot]"),)), Name.STARTER, "a bot that pickup.bots does not name"),
@@ -123,6 +123,11 @@ def passed(facts: Facts) -> tuple[Name, str] | None:
         (issue(edited_by="", edited_at=ago(30)), Name.TEXT, "by an account that is gone"),
         (issue(edited_by="eve", edited_at=ago(60)), Name.TEXT, "by @eve"),
         (issue(deeds=(labelled(), renamed(30, "eve"))), Name.TEXT, "had its title changed after it was labelled"),
+        (
+            replace(FACTS, crowd=crowd_of((1, 15), 3, Rules(limit=3))),
+            Name.LIMIT,
+            "3 issues are labelled in-progress, and pickup.limit is 3; merge or close #1, #15, or raise pickup.limit",
+        ),
         (replace(FACTS, tries=(ago(59),)), Name.WAIT, "until 2026-01-02 12:01 UTC, because its last Run made nothing"),
     ],
 )
@@ -271,6 +276,17 @@ def test_every_fact_is_told_in_order() -> None:
     told = explain(FACTS)
     assert [fact.name for fact in told] == list(Name)
     assert all(fact.lets is Lets.YES for fact in told)
+
+
+def test_whose_word_it_was_is_no_question_where_nobody_has_labelled_it() -> None:
+    """Nor whether a Run has started it while one works on it: what would be said then is bad advice."""
+    told = {fact.name: fact for fact in explain(issue(labels=frozenset({"in-progress"}), deeds=()))}
+    moot = {name: fact.text for name, fact in told.items() if fact.lets is Lets.MOOT}
+    assert moot == {
+        Name.STARTED: "not asked, see claim",
+        Name.STARTER: "not asked, see label",
+        Name.TEXT: "not asked, see label",
+    }
 
 
 OFF = Word.UNLABELED

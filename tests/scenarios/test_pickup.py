@@ -124,7 +124,13 @@ def test_no_more_is_worked_on_than_the_limit(stage: Stage, working: int, limit: 
     result = stage.pickup(stage.agent(WORK), NIGHTKEEP_PICKUP_LIMIT=limit)
     assert result.status == 0, result
     assert (stage.labels(number) == {"in-progress"}) is takes
-    assert ("pickup.limit is" in result.stderr) is not takes
+    assert ("; merge or close #1" in result.stderr) is not takes
+    asked = {"NIGHTKEEP_PICKUP_LIMIT": limit, "NIGHTKEEP_PICKUP_SETTLE": "1s"}
+    told = stage.command("explain", stage.url(number), "--token-file", str(stage.token_file), "--json", **asked)
+    against = [fact["fact"] for fact in told.document["facts"] if fact["lets"] == "no"]
+    assert against == (["label", "claim", "limit"][: 3 if working + 1 >= int(limit) else 2] if takes else ["limit"]), (
+        told
+    )
     # The sweep comes first: a closed issue does not count, and loses the label as it is spelled; no other one.
     assert stage.labels(done) == {"bug"}
 

@@ -19,7 +19,7 @@ def whole(stage: Stage, *tickets: int) -> int:
     number = stage.ready("The whole")
     for ticket in tickets:
         stage.people.add_sub_issue(number, ticket, "olga")
-        stage.people.age(ticket, 7200)
+        stage.people.age(ticket, 24 * 3600)
     stage.people.age(number, 3600)
     return number
 
