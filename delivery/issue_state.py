@@ -8,6 +8,7 @@ class State(StrEnum):
 
     RUNNING = "runs"
     FAILED = "failed"
+    NOT_MERGED = "not merged"
     DELIVERED = "delivered"
     STARTED = "started"
     READY = "ready"

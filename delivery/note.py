@@ -4,9 +4,10 @@ import base64
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 
 from delivery.causes import Code
 from delivery.outcome import Outcome, Result
@@ -24,6 +25,7 @@ _MEANING = {
     "made": "made: commits and stash entries that are on no branch of origin",
     "bundle": "bundle of the commits that origin did not take",
 }
+_COULD_NOT = "### Nightkeep could not"
 _LONGEST_HIDDEN = 3_000  # characters
 # What a later Run goes on from, or takes the place of.
 _ON_BRANCH = ("failure marker", "Issue branch", "session output")
@@ -80,7 +82,7 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     kept = [place for place in outcome.places[-_MOST_LINES:] if place[0] not in _ON_BRANCH]
     parts = [
         f"{overtaken_marker(outcome) if outcome.overtaken else note_marker(outcome.branch)}\n{_hidden(kept)}",
-        f"### Nightkeep could not {'merge' if outcome.result is Result.POLICY_REFUSAL else 'finish'} this",
+        f"{_COULD_NOT} {'merge' if outcome.result is Result.POLICY_REFUSAL else 'finish'} this",
         f"**Cause:** {_code(outcome.cause or 'unknown', room)}",
         _failing(outcome, room),
         f"**Stage:** {outcome.stage or 'unknown'}",
@@ -95,6 +97,21 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         f"<sub>Run {outcome.run_id or 'without a worktree'} on {facts.host}, {facts.moment:%Y-%m-%dT%H:%M:%SZ}</sub>",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+class Noted(Enum):
+    """What the note on an Issue branch tells of its last Run."""
+
+    FAILED = auto()
+    NOT_MERGED = auto()
+
+
+def what_is_noted(branch: str, comments: Iterable[str]) -> Noted | None:
+    """Return what a note among those comments tells; None where there is none, or a later Run has got further."""
+    note = next((text for text in comments if text.startswith(note_marker(branch))), "")
+    if f"\n{_COULD_NOT} merge this" in note:
+        return Noted.NOT_MERGED
+    return Noted.FAILED if f"\n{_COULD_NOT} finish this" in note else None
 
 
 def as_note(text: str, branch: str) -> str:

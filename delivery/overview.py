@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from delivery.branches import branch_number
 from delivery.github import PullRequest, QueuedIssue
 from delivery.issue_state import State
+from delivery.note import Noted
 from delivery.ready_facts import Fact, Name
 from delivery.spec.graph import Graph
 
@@ -22,6 +22,9 @@ _STATES = {
 }
 
 
+_BEGINNINGS = ("waits ", "is blocked ", "blocked ", "is a sub-issue ", "has been started, ")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One issue: its state, what else is to be said of it, and its sub-issues."""
@@ -35,52 +38,71 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Working:
-    """An open issue that is labelled as being worked on, and who has it.
+class Traces:
+    """What shows of the Runs on an issue: who works on it, who did and has `vanished`, "" for nobody, or is `killed`.
 
-    `holder` names the run, None where nobody is known to; `alive` says whether it gives signs of life.
+    `pull` is its newest open pull request, and `noted` what the note on that tells.
     """
 
-    number: int
-    title: str
-    holder: str | None = None
-    alive: bool = False
+    holder: str = ""
+    vanished: str = ""
+    killed: bool = False
+    pull: PullRequest | None = None
+    noted: Noted | None = None
+
+
+def state_by(traces: Traces) -> tuple[State, str] | None:
+    """Return how it stands with an issue by what shows of its Runs, and a word on it; None when nothing shows."""
+    pull = traces.pull
+    if traces.killed:
+        return State.FAILED, "killed, its runner is gone; finish it: nightkeep recover"
+    if traces.holder:
+        return State.RUNNING, traces.holder
+    if pull is not None and pull.is_draft:
+        if traces.noted is Noted.FAILED:
+            return State.FAILED, "the note on its pull request says why"
+        return State.STARTED, "its pull request is a draft"
+    if pull is not None:
+        if traces.noted is Noted.NOT_MERGED:
+            return State.NOT_MERGED, "the note on its pull request says what forbids it"
+        return State.DELIVERED, "its pull request is open"
+    if traces.vanished:
+        return State.STARTED, f"{traces.vanished} has given no sign of life, and it has no open pull request"
+    return None
 
 
 def line_of_ready(issue: QueuedIssue, against: Fact | None, parts: tuple[Line, ...] = ()) -> Line:
     """Return how it stands with an issue that is labelled as ready; `against` is what stands in the way."""
     state = State.READY if against is None else _STATES.get(against.name, State.FOR_PEOPLE)
     text = "pickup may take it" if against is None else against.text
-    return Line(state=state, name=f"#{issue.number}", title=issue.title, text=text, parts=parts)
+    return _line(state, f"#{issue.number}", issue.title, text, parts=parts)
 
 
-def line_of_working(working: Working, pulls: Iterable[PullRequest], parts: tuple[Line, ...] = ()) -> Line:
-    """Return how it stands with an issue that is labelled as being worked on, by its claim and its pull request."""
-    own = [pull for pull in pulls if branch_number(working.number, pull.branch) is not None]
-    pull = max(own, key=lambda one: one.number, default=None)
-    url = pull.url if pull else None
-    if working.alive:
-        state, text = State.RUNNING, working.holder or ""
-    elif pull is not None and not pull.is_draft:
-        state, text = State.DELIVERED, "its pull request is open"
-    elif pull is not None:
-        state, text = State.FAILED, "its pull request is a draft: the Failure note on it says why"
-    else:
-        gone = f"{working.holder} has given no sign of life; " if working.holder else ""
-        state, text = State.STARTED, f"{gone}nobody is known to work on it, and it has no open pull request"
-    return Line(state=state, name=f"#{working.number}", title=working.title, text=text, pull_request=url, parts=parts)
+def line_of_working(number: int, title: str, traces: Traces, parts: tuple[Line, ...] = ()) -> Line:
+    """Return how it stands with an issue that is labelled as being worked on."""
+    nobody = (State.STARTED, "nobody is known to work on it, and it has no open pull request")
+    state, text = state_by(traces) or nobody
+    return _line(state, f"#{number}", title, text, traces.pull, parts)
 
 
-def lines_of_tickets(graph: Graph, running: Mapping[int, str]) -> tuple[Line, ...]:
-    """Return how it stands with the sub-issues of an issue; `running` says who works on which of the repository's."""
-    holders = {f"#{number}": holder for number, holder in running.items()}
-    attempts = dict.fromkeys(holders)
+def lines_of_tickets(graph: Graph, traces: Mapping[int, Traces]) -> tuple[Line, ...]:
+    """Return how it stands with the sub-issues of an issue; `traces` are those of issues of the repository."""
     lines = []
     for ticket in graph.tickets:
-        seen = graph.standing(ticket, attempts)
-        text = holders.get(seen.name, "") if seen.state is State.RUNNING else seen.words
-        lines.append(Line(state=seen.state, name=seen.name, title=ticket.title, text=text))
+        seen = graph.standing(ticket, {})
+        here = traces.get(ticket.number) if ticket.is_open and ticket.is_in(graph.repository) else None
+        state, text = (state_by(here) if here else None) or (seen.state, seen.words)
+        lines.append(_line(state, seen.name, ticket.title, text, here.pull if here else None))
     return tuple(lines)
+
+
+def _line(
+    state: State, name: str, title: str, text: str, pull: PullRequest | None = None, parts: tuple[Line, ...] = ()
+) -> Line:
+    """Return a line whose text does not say again what its state does."""
+    said = next((text.removeprefix(begin) for begin in _BEGINNINGS if text.startswith(begin)), text)
+    said = "" if said == state else said
+    return Line(state=state, name=name, title=title, text=said, pull_request=pull.url if pull else None, parts=parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

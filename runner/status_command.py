@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ from runner.picking import Picking, picking
 from worktree.inventory import Listed, Standing, list_worktrees
 
 if TYPE_CHECKING:  # they take a while to import
-    from delivery.overview import Line, Overview
+    from delivery.github import PullRequest
+    from delivery.overview import Line, Overview, Traces
+    from delivery.pickup import Survey
 
 _EVERY = 10.0  # seconds between two looks on a terminal
 
@@ -39,48 +42,40 @@ def show_status(
 
 def overview(looking: Picking) -> "Overview":
     """Look at GitHub, origin and this machine. Raises PreflightError, GitError and Interrupted."""
-    from delivery.claims import Expired
-    from delivery.overview import Line, Overview, Working, line_of_ready, line_of_working, lines_of_tickets
-    from delivery.pickup import holder_of
+    from delivery.overview import Overview, line_of_ready, line_of_working, lines_of_tickets
     from delivery.preflight import unanswered
     from delivery.spec.graph import Graph
 
     access, github = looking.access, looking.pickup.github
     listed = list_worktrees(access.launch.common)
-    at_work = _at_work(listed)
     try:
         survey = looking.pickup.survey()
-        queue = survey.queue
-        claimed = {number: holder for number, claim in survey.claims.items() if (holder := holder_of(claim))}
-        vanished = {
-            number: f"run {claim.record.run} on {claim.record.host}"
-            for number, claim in survey.claims.items()
-            if isinstance(claim, Expired)
-        }
-        alive = claimed | at_work
-        pulls = github.open_pull_requests() if queue.working else []
-
-        def parts(number: int) -> tuple[Line, ...]:
-            tickets, unseen = github.issues.tickets(number)
-            more = "that the token may not see"
-            hidden = [f"{unseen} sub-issue(s) {more}"] if unseen else []
-            for line in hidden:
-                access.say(f"#{number} has {line}")
-            unready = looking.settings.labels.unready
-            graph = Graph(repository=looking.place.repository, tickets=tickets, unseen=unseen, unready=unready)
-            return lines_of_tickets(graph, alive)
-
-        lines = [
-            line_of_ready(issue, against, parts(issue.number) if issue.tickets else ())
-            for issue, against in survey.verdicts
-        ]
-        working = [
-            Working(number=number, title=title, holder=(vanished | alive).get(number), alive=number in alive)
-            for number, title in queue.working.items()
-        ]
-        lines += [line_of_working(one, pulls, parts(one.number)) for one in working]
+        has_tickets = {issue.number for issue, _ in survey.verdicts if issue.tickets} | {*survey.queue.working}
+        tickets = {number: github.issues.tickets(number) for number in sorted(has_tickets)}
+        below = {one.number for found, _ in tickets.values() for one in found if one.is_open}
+        traces = _traces(looking, survey, listed, below | {*survey.queue.working})
     except GitHubError as error:
         raise unanswered(error) from error
+    for number, (_, unseen) in tickets.items():
+        if unseen:
+            access.say(f"#{number} has {unseen} sub-issue(s) that the token may not see")
+    parts = {
+        number: lines_of_tickets(
+            Graph(
+                repository=looking.place.repository,
+                tickets=found,
+                unseen=unseen,
+                unready=looking.settings.labels.unready,
+            ),
+            traces,
+        )
+        for number, (found, unseen) in tickets.items()
+    }
+    lines = [line_of_ready(issue, against, parts.get(issue.number, ())) for issue, against in survey.verdicts]
+    lines += [
+        line_of_working(number, title, traces[number], parts.get(number, ()))
+        for number, title in survey.queue.working.items()
+    ]
     return Overview.of(
         looking.place.repository,
         datetime.now(UTC),
@@ -90,15 +85,46 @@ def overview(looking: Picking) -> "Overview":
     )
 
 
-def as_text(seen: "Overview") -> list[str]:
-    """Return the lines that a person reads."""
-    from runner.table import aligned
+def _traces(looking: Picking, survey: "Survey", listed: list[Listed], numbers: Collection[int]) -> dict[int, "Traces"]:
+    """Return what shows of the Runs on those issues: in their claims, on this machine, and on their pull requests."""
+    from delivery.branches import issue_of
+    from delivery.claims import Expired
+    from delivery.note import what_is_noted
+    from delivery.overview import Traces
+    from delivery.pickup import holder_of
 
+    github, by_run = looking.pickup.github, {one.run_id: one for one in listed}
+    here = {
+        issue_of(one.branch): one
+        for one in listed
+        if one.branch and one.standing in (Standing.AT_WORK, Standing.ORPHANED)
+    }
+    pulls: dict[int | None, PullRequest] = {}
+    for one in github.open_pull_requests() if numbers else []:
+        pulls.setdefault(issue_of(one.branch), one)  # the newest comes first
+    found = {}
+    for number in numbers:
+        claim, pull = survey.claims.get(number), pulls.get(number)
+        record = getattr(claim, "record", None)
+        run = by_run.get(record.run) if record else here.get(number)
+        comments = github.issues.comments(pull.number) if pull else []
+        own = [comment.body for comment in comments if comment.author == survey.queue.viewer]
+        found[number] = Traces(
+            holder=_at_work(run) if run and run.standing is Standing.AT_WORK else holder_of(claim),
+            vanished=f"run {record.run} on {record.host}" if isinstance(claim, Expired) and record else "",
+            killed=run is not None and run.standing is Standing.ORPHANED,
+            pull=pull,
+            noted=what_is_noted(pull.branch, own) if pull else None,
+        )
+    return found
+
+
+def as_text(seen: "Overview", width: int = 0) -> list[str]:
+    """Return the lines that a person reads, on a terminal of that width; 0 is for none."""
     lines = [f"{seen.repository}, {seen.moment:%Y-%m-%d %H:%M:%S} UTC"]
     if seen.is_pass_going_on:
         lines.append("a pass of pickup goes on here")
-    rows = [row for line in seen.issues for row in _rows(line, "", is_last=True, is_top=True)]
-    lines += aligned(rows) if rows else ["nothing is labelled for an agent, or as being worked on"]
+    lines += _listed(seen.issues, width)
     if seen.here:
         lines += ["", "On this machine:", *(f"  {line}" for line in seen.here)]
     return ["".join(char if char.isprintable() else " " for char in line) for line in lines]
@@ -126,12 +152,42 @@ def _line_as_document(line: "Line") -> dict[str, object]:
     }
 
 
-def _rows(line: "Line", lead: str, *, is_last: bool, is_top: bool = False) -> list[tuple[str, str, str]]:
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What is shown of one issue; `below` is how lines about it begin."""
+
+    name: str
+    state: str
+    said: str
+    below: str
+    url: str | None
+
+    @property
+    def address(self) -> tuple[str, ...]:
+        """The line with its pull request."""
+        return (f"{self.below}  {self.url}",) if self.url else ()
+
+
+def _listed(issues: Sequence["Line"], width: int) -> list[str]:
+    """Return issues as a table; where that is too wide what is said of each goes on a line below it."""
+    from runner.table import aligned
+
+    rows = [row for line in issues for row in _rows(line, "", is_last=True, is_top=True)]
+    if not rows:
+        return ["nothing is labelled for an agent, or as being worked on"]
+    whole = aligned([(row.name, row.state, row.said) for row in rows])
+    if not width or max(map(len, whole)) <= width:
+        return [line for row, said in zip(rows, whole, strict=True) for line in (said, *row.address)]
+    heads = aligned([(row.name, row.state) for row in rows])
+    said = [[f"{row.below}  {row.said}"] if row.said else [] for row in rows]
+    return [line for row, head, more in zip(rows, heads, said, strict=True) for line in (head, *more, *row.address)]
+
+
+def _rows(line: "Line", lead: str, *, is_last: bool, is_top: bool = False) -> list[_Row]:
     """Return the rows of an issue and, below it, of its sub-issues as a tree."""
     branch = "" if is_top else f"{lead}{'└─ ' if is_last else '├─ '}"
     below = "" if is_top else f"{lead}{'   ' if is_last else '│  '}"
-    said = f"{line.text}{f': {line.pull_request}' if line.pull_request else ''}"
-    rows = [(f"{branch}{line.name} {_cut(line.title)}", line.state.value, said)]
+    rows = [_Row(f"{branch}{line.name} {_cut(line.title)}", line.state.value, line.text, below, line.pull_request)]
     for place, part in enumerate(line.parts, start=1):
         rows += _rows(part, below, is_last=place == len(line.parts))
     return rows
@@ -141,21 +197,16 @@ def _cut(title: str) -> str:
     return title if len(title) <= 50 else f"{title[:49]}…"
 
 
-def _at_work(listed: list[Listed]) -> dict[int, str]:
-    """Return which issues runs of this clone work on, and who."""
-    from delivery.branches import issue_of
-
-    alive = [one for one in listed if one.standing is Standing.AT_WORK and one.branch]
-    return {
-        number: f"run {one.run_id} on this machine, process {one.pid}"
-        for one in alive
-        if (number := issue_of(one.branch or "")) is not None
-    }
+def _at_work(one: Listed) -> str:
+    return f"run {one.run_id} on {one.host}, process {one.pid}"
 
 
 def _here(one: Listed) -> str:
+    name = one.branch or one.run_id
+    if one.standing is Standing.ORPHANED:
+        return f"{name} is left in {one.path}, its runner was killed; finish it: nightkeep recover"
     why = f": {one.retained.why}" if one.retained else ""
-    return f"{one.branch or one.run_id} is {one.standing} in {one.path}{why}"
+    return f"{name} is {one.standing} in {one.path}{why}"
 
 
 def _live(access: Access, looking: Picking) -> None:
@@ -165,9 +216,11 @@ def _live(access: Access, looking: Picking) -> None:
     from rich.text import Text
 
     interruption = access.start.interruption
-    with Live(console=Console(), screen=False, auto_refresh=False) as live:
+    console = Console()
+    with Live(Text(f"looking at {looking.place.repository} …"), console=console, auto_refresh=False) as live:
         while not interruption.recorded:
-            live.update(Text("\n".join(as_text(overview(looking)))), refresh=True)
+            lines = [*as_text(overview(looking), console.width), "", "Ctrl-C ends it"]
+            live.update(Text("\n".join(lines)), refresh=True)
             interruption.wait(_EVERY)
 
 

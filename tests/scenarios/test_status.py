@@ -1,13 +1,20 @@
 """What is shown of a repository's issues and runs."""
 
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
-from tests.scenarios.stage import NIGHTKEEP, Stage
+from delivery.github import GitHub
+from tests.scenarios.spec import agent as tickets_agent
+from tests.scenarios.spec import pull_of
+from tests.scenarios.spec import run as run_spec
+from tests.scenarios.spec import spec as spec_of
+from tests.scenarios.stage import NAME, NIGHTKEEP, WRITER, Stage
 from tests.scenarios.test_pickup import WORK
+from tests.scenarios.test_signals import wait_for
 
 
 def status(stage: Stage) -> dict[str, Any]:
@@ -44,8 +51,7 @@ def test_each_issue_has_its_state(stage: Stage, tmp_path: Path) -> None:
     before = stage.everything()
     text = stage.command("status", "--token-file", str(stage.token_file)).stdout
     assert f"├─ #{one}" in text
-    assert f"└─ #{two} Part 1" in text
-    assert f"blocked by #{outside}" in text
+    assert re.search(rf"└─ #{two} Part 1 +blocked +by #{outside} ", text)
     assert stage.everything() == before
 
 
@@ -63,6 +69,48 @@ def test_a_run_at_work_and_a_pass_are_shown(stage: Stage, tmp_path: Path) -> Non
     assert found[f"#{number}"]["state"] == "runs"
     assert found[""]["pass"] is True
     assert [f"issue-{number} is at work in" in line for line in found[""]["here"]] == [True]
+
+
+def test_what_became_of_tickets_is_told_of_them(stage: Stage) -> None:
+    """And of an issue only what is known: that a person made a draft of its pull request is no failure."""
+    stage.patience = 200
+    spec_of(stage, [[], []])
+    half = tickets_agent(stage, t2="echo half > half.txt; exit 3", t3="echo x > x.txt; exit 4")
+    assert run_spec(stage, half).status == 1
+    failed = pull_of(stage, "issue-2")["html_url"]
+    stage.people.close(3, "writer")
+    mine = stage.ready("Fine")
+    assert stage.run(mine, stage.agent(WORK)).status == 0
+    draft = pull_of(stage, f"issue-{mine}")
+    people = GitHub(api_url=f"{stage.hub.url}/api/v3", token=WRITER, repository=NAME)
+    people.convert_to_draft(draft["number"])
+    people.close()
+    found = status(stage)
+    (first, second) = found["#1"]["parts"]
+    assert (first["state"], first["pull_request"]) == ("failed", failed)
+    assert second["state"] == "done"
+    assert (found[f"#{mine}"]["state"], found[f"#{mine}"]["text"]) == ("started", "its pull request is a draft")
+    lines = stage.command("status", "--token-file", str(stage.token_file)).stdout.splitlines()
+    assert f"│    {failed}" in lines
+
+
+def test_a_run_that_was_killed_is_told_with_what_to_do(stage: Stage, tmp_path: Path) -> None:
+    number = stage.ready()
+    gate = tmp_path / "gate"
+    agent = stage.agent(f"touch {gate}; while test -e {gate}; do sleep 0.05; done; {WORK}")
+    with stage.started("run", stage.url(number), "--agent", agent, "--token-file", str(stage.token_file)) as run:
+        wait_for(gate.exists)
+        run.kill()
+    gate.unlink()
+    wait_for(lambda: not stage.processes())
+    found = status(stage)
+    assert (found[f"#{number}"]["state"], found[f"#{number}"]["text"]) == (
+        "failed",
+        "killed, its runner is gone; finish it: nightkeep recover",
+    )
+    assert "its runner was killed; finish it: nightkeep recover" in found[""]["here"][0]
+    assert stage.command("recover", "--token-file", str(stage.token_file)).status == 0
+    assert status(stage).keys() == {f"#{number}", ""}
 
 
 def test_nothing_is_said_to_be_nothing(stage: Stage) -> None:
