@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from delivery.branches import Fresh
+from delivery.branches import Fresh, branch_number
 from delivery.causes import Code
 from delivery.checks import Patience, Required
 from delivery.conventions import Conventions
@@ -71,11 +71,22 @@ class Wiring:
         """Return the plan of the Run, of a Ticket's with the Spec that it is a part of. Raises PreflightError."""
         plan, spec = self.run.plan(), self.options.ticket_of
         if spec is None:
+            self._say_what_it_is_a_part_of(plan)
             return plan
         try:
             return replace(plan, spec=self.run.github.issue(spec))
         except GitHubError as error:
             raise unanswered(error) from error
+
+    def _say_what_it_is_a_part_of(self, plan: Plan) -> None:
+        """Say of a Ticket that is worked on alone where it goes: a person may have meant the whole."""
+        repository, spec = plan.issue.parent or ("", 0)
+        if repository.lower() == self.url.repository.lower() and branch_number(spec, plan.base) is None:
+            whole = replace(self.url, number=spec)
+            self.run.report(
+                f"#{self.url.number} is a part of #{spec}, and its pull request goes to {plan.base}; for the whole: "
+                f"nightkeep run {whole}"
+            )
 
     def settings(self, plan: Plan) -> Settings:
         """Return the settings for this repository, its own file included where it is trusted."""

@@ -1,5 +1,6 @@
 """What GitHub tells, as values; and how they are read from PyGithub's objects and from plain answers."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,6 +8,8 @@ from typing import Any
 
 from delivery.errors import GitHubError
 from delivery.github.pygithub import Issue as _Issue
+
+_PARENT = re.compile(r"/repos/([^/]+/[^/]+)/issues/(\d+)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,10 @@ class Repository:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """An issue; `url` is where it is now, which is elsewhere after a transfer. `sub_issues` says how many it has."""
+    """An issue; `url` is where it is now, which is elsewhere after a transfer. `sub_issues` says how many it has.
+
+    `parent` is the repository and number of the issue that it is a sub-issue of.
+    """
 
     number: int
     title: str
@@ -32,6 +38,7 @@ class Issue:
     is_pull_request: bool
     url: str
     sub_issues: int = 0
+    parent: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +116,13 @@ def read_issue(seen: _Issue) -> Issue:
         url=seen.html_url,
         # Servers that know no sub-issues do not say.
         sub_issues=(seen.raw_data.get("sub_issues_summary") or {}).get("total", 0),
+        parent=_read_parent(seen.raw_data.get("parent_issue_url")),
     )
+
+
+def _read_parent(url: str | None) -> tuple[str, int] | None:
+    found = _PARENT.search(url or "")
+    return (found[1], int(found[2])) if found else None
 
 
 def read_pull_request(seen: Mapping[str, Any]) -> PullRequest:

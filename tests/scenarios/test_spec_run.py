@@ -9,6 +9,7 @@ import pytest
 from delivery.claims import ClaimRecord
 from runner.hub import Check, drills
 from tests.scenarios.claiming import put_claim
+from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.spec import agent, asks, order, prompt, pull_of, rows, run, spec, states
 from tests.scenarios.stage import NAME, Stage
 from tests.scenarios.test_signals import wait_for
@@ -61,6 +62,16 @@ def test_a_diamond_runs_two_at_once_in_two_worktrees_and_a_merge_run_merges_it_a
     assert stage.refs() == {"refs/heads/main"}
     assert all("in-progress" not in stage.labels(n) for n in range(1, 6))
     assert re.search(r"^nightkeep: #3: working in .*widget-issue-3 on issue-3", result.stderr, re.MULTILINE), result
+
+
+def test_a_ticket_that_is_run_alone_is_told_to_be_a_part(stage: Stage) -> None:
+    """Its pull request goes to main, which is perhaps not what was meant."""
+    spec(stage, [[]])
+    result = stage.run(2, agent(stage), **QUICKLY)
+    says = (
+        f"nightkeep: #2 is a part of #1, and its pull request goes to main; for the whole: nightkeep run {stage.url(1)}"
+    )
+    assert (result.status, says in result.stderr.splitlines()) == (0, True), result
 
 
 def test_with_one_at_a_time_nothing_overlaps(stage: Stage) -> None:

@@ -62,7 +62,18 @@ def _sub_issues(call: Call, issue: Issue) -> dict[str, object]:
     children = call.store.links.children(issue.id)
     closed = sum(not call.store.issues.get(child).open for child in children)
     percent = 100 * closed // len(children) if children else 0
-    return {"sub_issues_summary": {"total": len(children), "completed": closed, "percent_completed": percent}}
+    summary = {"total": len(children), "completed": closed, "percent_completed": percent}
+    return {"sub_issues_summary": summary, "parent_issue_url": _parent_url(call, issue)}
+
+
+def _parent_url(call: Call, issue: Issue) -> object:
+    parent = call.store.links.parent(issue.id)
+    if parent is None:
+        return None
+    above = call.store.issues.get(parent)
+    repository = call.store.repositories.get(above.repository)
+    assert repository is not None  # noqa: S101 - an issue has one
+    return call.shapes.issue(repository, above)["url"]
 
 
 def edit_issue(call: Call) -> Answer:
