@@ -221,6 +221,17 @@ class GitHub:
             lambda page: [read_pull_request(pull) for pull in page if is_from(pull, pull["head"]["ref"], "open")],
         )
 
+    def merged_pull_requests(self, base: str) -> list[PullRequest]:
+        """Return the pull requests from branches of this repository that were merged into a branch, newest first."""
+        return self._transport.pages(
+            f"pulls?state=closed&base={quote(base, safe='')}&per_page=100",
+            lambda page: [
+                read_pull_request(pull)
+                for pull in page
+                if pull["merged_at"] and pull["base"]["ref"] == base and is_from(pull, pull["head"]["ref"], "closed")
+            ],
+        )
+
     def pull_request(self, number: int) -> PullRequest:
         """Return a pull request as it is now."""
         return self._transport.get(f"pulls/{number}", read_pull_request)

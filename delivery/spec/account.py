@@ -1,7 +1,7 @@
 """The pull request of a Spec while its Tickets are worked on: a draft, with the checklist of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from delivery.causes import Code
 from delivery.errors import GitHubError, RunFailureError
@@ -10,7 +10,7 @@ from delivery.outcome import Outcome
 from delivery.parts import Parts
 from delivery.pull_request import Description, PullRequests, describe
 from delivery.spec.checklist import checklist, with_checklist
-from delivery.spec.reading import read_graph
+from delivery.spec.reading import read_graph, read_merged
 from worktree import WorktreeError
 
 
@@ -139,7 +139,8 @@ def show_as_it_is(parts: Parts, spec: Issue, outcome: Outcome) -> None:
         number=outcome.pull_request.number,
     )
     try:
-        standings = read_graph(parts.github, parts.url).standings({})
+        merged = read_merged(parts.github, outcome.branch)
+        standings = replace(read_graph(parts.github, parts.url), merged=merged).standings({})
     except GitHubError as error:
         parts.report(f"the Tickets of {parts.url} could not be read: {error}")
     else:

@@ -10,11 +10,12 @@ _BEGIN, _END = "<!-- nightkeep:tickets -->", "<!-- /nightkeep:tickets -->"
 # Markers count on a line of their own only: a cause may hold one. Whoever edits on the web writes \r\n.
 _BLOCK = re.compile(f"^{_BEGIN}\\r?\n.*?^{_END}(?=\\r?$)", re.DOTALL | re.MULTILINE)
 _LONGEST = 30_000  # characters; GitHub takes 65,536 of a body, and the rest of it belongs to others
+_LONGEST_TITLE = 80  # characters
 _CAUSES = (300, 100, 0)  # how many characters of a cause are shown, tried in turn until the checklist fits
 
 
 def checklist(standings: Sequence[Standing]) -> str:
-    """Return the checklist with its markers. The causes must be redacted already."""
+    """Return the checklist with its markers. Causes must be redacted already."""
     texts = (_block([_row(standing, longest) for standing in standings]) for longest in _CAUSES)
     fitting = next((text for text in texts if len(text) <= _LONGEST), None)
     return fitting or _block(_cut([_row(standing, 0) for standing in standings]))
@@ -44,8 +45,9 @@ def _block(rows: Sequence[str]) -> str:
 
 
 def _row(standing: Standing, longest: int) -> str:
+    title = f" {as_code(standing.title, _LONGEST_TITLE)}" if standing.title else ""
     cause = f": {as_code(standing.cause, longest)}" if standing.cause and longest else ""
-    return f"- [{'x' if standing.is_done else ' '}] {standing.name}: {standing.words}{cause}"
+    return f"- [{'x' if standing.is_done else ' '}] {standing.name}{title}: {standing.words}{cause}"
 
 
 def _cut(rows: Sequence[str]) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """The Tickets of a Spec and what blocks them: what may start, what stands in the way, and when it is over."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from delivery.causes import Code
 from delivery.child_runs import ChildEnding
@@ -44,12 +44,13 @@ Step = Start | Wait | Over
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a Ticket stands, also in words. `cause` is why its Run failed: words of others, perhaps."""
+    """Where a Ticket stands, also in words. `title`, and `cause`, why its Run failed, may be words of others."""
 
     name: str
     state: State
     words: str
     cause: str | None = None
+    title: str = ""
 
     @property
     def is_done(self) -> bool:
@@ -62,7 +63,8 @@ class Graph:
     """The Tickets of a Spec of `repository` as they are now, and how many that the token may not see (`unseen`).
 
     Those with a label of `unready`, in any case, are for people. `unread` says of others, by their names, why nobody
-    whose word counts has let them be worked on as they are.
+    whose word counts has let them be worked on as they are, and `merged` which pull request brought those that were
+    done before.
     """
 
     repository: str
@@ -70,6 +72,7 @@ class Graph:
     unseen: int = 0
     unready: Sequence[str] = field(default=UNREADY)
     unread: Mapping[str, str] = field(default_factory=dict)
+    merged: Mapping[str, str] = field(default_factory=dict)
 
     def decide(self, attempts: Attempts, *, parallel: int, stopping: bool) -> Step:
         """Return the next step: at most `parallel` run at once, the lowest numbers first; `stopping` starts nothing.
@@ -99,11 +102,15 @@ class Graph:
 
     def standing(self, ticket: Ticket, attempts: Attempts) -> Standing:
         """Say where one of the Tickets stands."""
+        return replace(self._standing(ticket, attempts), title=ticket.title)
+
+    def _standing(self, ticket: Ticket, attempts: Attempts) -> Standing:
         name, ending = self._name(ticket), attempts.get(self._name(ticket))
         if name in attempts and ending is None:
             return Standing(name=name, state=State.RUNNING, words="running")
         if not ticket.is_open:
-            words = f"landed with {ending.url}" if ending and ending.merged else "done"
+            url = ending.url if ending and ending.merged else self.merged.get(name)
+            words = f"merged, {url}" if url else "closed"
             return Standing(name=name, state=State.DONE, words=words)
         if ending is None:
             state, words = self._why_not(ticket, attempts) or (State.WAITING, "not started")
@@ -111,7 +118,7 @@ class Graph:
         if ending.taken:
             return Standing(name=name, state=State.RUNNING, words="another run works on it")
         if ending.merged:
-            return Standing(name=name, state=State.STARTED, words=f"landed with {ending.url}, but is still open")
+            return Standing(name=name, state=State.STARTED, words=f"merged, {ending.url}, but still open")
         if ending.code is Code.INTERRUPTED:
             return Standing(name=name, state=State.STARTED, words="interrupted")
         where = f", see {ending.url}" if ending.url else ""

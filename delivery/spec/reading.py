@@ -4,11 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from delivery.branches import issue_of
 from delivery.github import GitHub, Ticket
 from delivery.issue_url import IssueUrl
 from delivery.ready_facts import UNREADY, who, why_not
 from delivery.spec.graph import Graph
 from delivery.starters import Starters
+
+
+def read_merged(github: GitHub, branch: str) -> dict[str, str]:
+    """Return the pull requests by which Tickets have come into the Spec branch, by the Tickets' names.
+
+    Raises GitHubError.
+    """
+    found = {issue_of(pull.branch): pull.url for pull in reversed(github.merged_pull_requests(branch))}
+    return {f"#{number}": url for number, url in found.items() if number is not None}
 
 
 @dataclass(frozen=True, slots=True)

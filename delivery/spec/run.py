@@ -19,7 +19,8 @@ from delivery.pull_request import Description
 from delivery.run import Run
 from delivery.session import SessionResult, Sessions
 from delivery.spec.account import Account
-from delivery.spec.reading import Let, read_graph
+from delivery.spec.graph import Graph
+from delivery.spec.reading import Let, read_graph, read_merged
 from delivery.spec.working_off import WorkingOff
 from delivery.starters import Starters
 from worktree import ABSENT, Preserved, RefUpdate, WorktreeError
@@ -82,10 +83,15 @@ class SpecRun(Run):
         runs, settled = self.child_runs, ConfiguredBy(base=plan.base, commit=plan.base_commit)
         starters = Starters(github=self.github, bots=conventions.bots, report=self.report)
         let = None if self.let_at is None else Let(self.let_at, starters)
+        before = read_merged(self.github, plan.branch) if isinstance(plan.choice, Continuation) else {}
+
+        def read() -> Graph:
+            return replace(read_graph(self.github, self.url, conventions.unready_labels, let), merged=before)
+
         assert runs is not None  # noqa: S101 - every command that works on issues has them
         return WorkingOff(
-            graph=read_graph(self.github, self.url, conventions.unready_labels, let),
-            read=lambda: read_graph(self.github, self.url, conventions.unready_labels, let),
+            graph=read(),
+            read=read,
             start=lambda number: runs.start(
                 number,
                 plan.branch,

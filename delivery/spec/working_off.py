@@ -148,9 +148,9 @@ class WorkingOff:
 
     def _said(self, number: int, ending: ChildEnding) -> str:
         if ending.merged:
-            return f"#{number} has landed: {ending.url}"
+            return f"#{number} is merged: {ending.url}"
         if not ending.taken:
-            return f"#{number} has not landed: {ending.cause}"
+            return f"#{number} is not merged: {ending.cause}"
         self._elsewhere.setdefault(number, _Elsewhere())
         return f"waiting for the run that has #{number}, {_hours(self.patience)} at most: {ending.cause}"
 

@@ -31,12 +31,12 @@ def test_tickets_are_worked_off_in_the_order_of_their_links_and_the_whole_is_del
     )
     landed = [pull_of(stage, f"issue-{n}") for n in (2, 3, 4)]
     assert [one["base"]["ref"] for one in landed] == ["issue-1"] * 3
-    assert rows(stage) == [f"- [x] #{n}: landed with {one['html_url']}" for n, one in enumerate(landed, start=2)]
+    assert rows(stage) == [f"- [x] #{n} `A part`: merged, {one['html_url']}" for n, one in enumerate(landed, start=2)]
     assert states(stage) == {1: "open", 2: "closed", 3: "closed", 4: "closed"}
     assert (stage.labels(1), stage.labels(2)) == ({"bug", "in-progress"}, {"bug"})
     assert stage.refs() == {"refs/heads/main", "refs/heads/issue-1"}
     assert "This issue is a part of #1." in prompt(stage, 2, "implement")
-    assert "#3: landed with" in prompt(stage, 1, "spec-review")
+    assert "#3: merged," in prompt(stage, 1, "spec-review")
 
 
 # While 2 and 3 work both wait for each other, so they run at once or not at all.
@@ -107,7 +107,7 @@ def test_a_ticket_that_another_run_has_is_waited_for_and_taken_over_when_that_ha
     waits = "nightkeep: waiting for the run that has #2, 24 h at most: issue #2 is claimed: run 20260101T000000Z-theirs"
     assert waits in result.stderr
     assert [line for line in order(stage) if line.startswith("begin")] == ["begin 3", "begin 2", "begin 1"]
-    assert "has not landed" not in result.stderr
+    assert "is not merged" not in result.stderr
 
 
 def test_there_is_a_limit_to_waiting_for_another_run(stage: Stage) -> None:
@@ -126,9 +126,9 @@ def test_a_failed_ticket_stops_only_what_it_blocks_and_the_next_run_goes_on(stag
     assert (result.status, result.stdout, pull["draft"]) == (1, f"{pull['html_url']}\n", True), result
     assert [line for line in order(stage) if line.startswith("begin")] == ["begin 2", "begin 4"]
     assert rows(stage) == [
-        f"- [ ] #2: failed, see {failed['html_url']}: `the agent exited 3`",
-        "- [ ] #3: blocked by #2",
-        f"- [x] #4: landed with {pull_of(stage, 'issue-4')['html_url']}",
+        f"- [ ] #2 `A part`: failed, see {failed['html_url']}: `the agent exited 3`",
+        "- [ ] #3 `A part`: blocked by #2",
+        f"- [x] #4 `A part`: merged, {pull_of(stage, 'issue-4')['html_url']}",
     ]
     assert (failed["draft"], failed["base"]["ref"], "half.txt" in stage.files("issue-2")) == (True, "issue-1", True)
     note = stage.note(pull["number"])
@@ -142,7 +142,7 @@ def test_a_failed_ticket_stops_only_what_it_blocks_and_the_next_run_goes_on(stag
     assert pull_of(stage, "issue-1")["number"] == pull["number"]
     assert pull_of(stage, "issue-2")["number"] == failed["number"]
     assert "half.txt" in stage.files("issue-1")
-    assert rows(stage)[2] == "- [x] #4: done"
+    assert rows(stage)[2] == f"- [x] #4 `A part`: merged, {pull_of(stage, 'issue-4')['html_url']}"
     assert "Resolved by run" in stage.comments(pull["number"])[0]
 
 
@@ -191,7 +191,7 @@ def test_a_pull_request_that_somebody_pointed_elsewhere_is_left_alone_and_keeps_
     result = run(stage, agent(stage, t3=f"{retarget}; echo 3 > part-3.txt"))
     pull = pull_of(stage, "issue-1")
     assert (result.status, pull["number"], pull["base"]["ref"]) == (1, 5, "next"), result
-    assert rows(stage)[1] == "- [ ] #3: running"
+    assert rows(stage)[1] == "- [ ] #3 `A part`: running"
     assert "begin 1" not in order(stage)
     assert "is from issue-1 to next, not from issue-1 to main" in stage.note(5)
     assert "**Stage:** pull-request\n\n**Kind:** `pull-request-changed`" in stage.note(5)
@@ -204,14 +204,14 @@ def test_a_review_that_fails_keeps_its_work_and_the_checklist(stage: Stage) -> N
     assert (result.status, pull["draft"]) == (1, True), result
     assert stage.subject("issue-1") == "nightkeep: failed run (the agent exited 4)"
     assert {"doubt.txt", "part-2.txt"} <= stage.files("issue-1")
-    assert rows(stage) == [f"- [x] #2: landed with {pull_of(stage, 'issue-2')['html_url']}"]
+    assert rows(stage) == [f"- [x] #2 `A part`: merged, {pull_of(stage, 'issue-2')['html_url']}"]
     assert "**Stage:** session" in stage.note(pull["number"])
 
     again = run(stage, agent(stage, review="printf 'All of it\\n\\nTogether.\\n' > $NIGHTKEEP_PR_FILE"))
     after = pull_of(stage, "issue-1")
     assert (again.status, after["draft"], after["number"], after["title"]) == (0, False, pull["number"], "All of it")
     assert "Together." in after["body"]
-    assert rows(stage) == ["- [x] #2: done"]
+    assert rows(stage) == [f"- [x] #2 `A part`: merged, {pull_of(stage, 'issue-2')['html_url']}"]
 
 
 def test_a_review_that_cannot_begin_loses_nothing_that_was_merged_and_keeps_the_claims_label(stage: Stage) -> None:
@@ -236,7 +236,10 @@ def test_a_pull_request_that_was_ready_is_a_draft_while_tickets_are_worked_on(st
     result = run(stage, agent(stage, **{f"t{more}": "exit 3"}))
     assert (result.status, pull_of(stage, "issue-1")["draft"]) == (1, True), result
     assert "into a draft, until its Tickets are done" in result.stderr
-    assert rows(stage) == ["- [x] #2: done", f"- [ ] #{more}: failed: `the agent exited 3`"]
+    assert rows(stage) == [
+        f"- [x] #2 `A part`: merged, {pull_of(stage, 'issue-2')['html_url']}",
+        f"- [ ] #{more} `One more`: failed: `the agent exited 3`",
+    ]
 
 
 def test_where_all_are_closed_and_nothing_was_merged_nothing_begins(stage: Stage) -> None:
@@ -332,7 +335,7 @@ def test_a_policy_refusal_of_the_whole_leaves_it_ready(stage: Stage) -> None:
     stage.hub.facts.add_rule(NAME, "main", "pull_request", required_approving_review_count=1)
     result = run(stage, agent(stage), "--merge")
     assert (result.status, pull_of(stage, "issue-1")["draft"]) == (4, False), result
-    assert rows(stage)[0].startswith("- [x] #2: landed")
+    assert rows(stage)[0].startswith("- [x] #2 `A part`: merged")
 
 
 def test_the_hidden_options_stay_hidden(stage: Stage) -> None:
@@ -363,5 +366,5 @@ def test_the_prompt_of_a_spec_is_that_of_its_review(stage: Stage) -> None:
     spec(stage, [[], [2]])
     stage.people.close(2, "writer")
     shown = stage.command("prompt", stage.url(1), "--token-file", str(stage.token_file))
-    assert (shown.status, "#2: done\n#3: not started" in shown.stdout) == (0, True), shown
+    assert (shown.status, "#2: closed\n#3: not started" in shown.stdout) == (0, True), shown
     assert "whose agents are told of those" in shown.stderr

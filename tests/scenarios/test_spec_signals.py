@@ -72,17 +72,17 @@ def test_all_tickets_are_told_before_any_is_waited_for_and_keep_their_work(
         document = under_way.end()
     assert (under_way.status, document["code"]) == (128 + number, "interrupted"), under_way.stderr
     told = [under_way.stderr.index(f"nightkeep: #{n}: SIGTERM: stopping the agent") for n in (3, 4)]
-    ended = [under_way.stderr.index(f"nightkeep: #{n} has not landed: interrupted by SIGTERM") for n in (3, 4)]
+    ended = [under_way.stderr.index(f"nightkeep: #{n} is not merged: interrupted by SIGTERM") for n in (3, 4)]
     assert max(told) < min(ended)
     for ticket in (3, 4):
         assert {f"half-{ticket}.txt", f"rest-{ticket}.txt"} <= stage.files(f"issue-{ticket}")
         assert pull_of(stage, f"issue-{ticket}")["draft"]
     landed = pull_of(stage, "issue-2")["html_url"]
     assert rows(stage) == [
-        f"- [x] #2: landed with {landed}",
-        "- [ ] #3: interrupted",
-        "- [ ] #4: interrupted",
-        "- [ ] #5: blocked by #3",
+        f"- [x] #2 `A part`: merged, {landed}",
+        "- [ ] #3 `A part`: interrupted",
+        "- [ ] #4 `A part`: interrupted",
+        "- [ ] #5 `A part`: blocked by #3",
     ]
     assert (pull_of(stage, "issue-1")["draft"], stage.worktrees()) == (True, [])
     assert sorted(line for line in order(stage) if line.startswith("begin")) == ["begin 2", "begin 3", "begin 4"]
@@ -97,9 +97,9 @@ def test_a_ticket_whose_process_is_killed_is_recovered_at_once_and_the_others_go
     assert (under_way.status, document["cause"]) == (1, "Tickets not done: #2, #3"), under_way.stderr
     assert {"half-2.txt", "rest-2.txt"} <= stage.files("issue-2")
     assert rows(stage) == [
-        f"- [ ] #2: failed, see {pull_of(stage, 'issue-2')['html_url']}: `Nightkeep was killed`",
-        "- [ ] #3: blocked by #2",
-        f"- [x] #4: landed with {pull_of(stage, 'issue-4')['html_url']}",
+        f"- [ ] #2 `A part`: failed, see {pull_of(stage, 'issue-2')['html_url']}: `Nightkeep was killed`",
+        "- [ ] #3 `A part`: blocked by #2",
+        f"- [x] #4 `A part`: merged, {pull_of(stage, 'issue-4')['html_url']}",
     ]
     assert stage.worktrees() == []
 
@@ -114,7 +114,7 @@ def test_without_the_spec_run_its_tickets_end_by_themselves_and_the_next_one_goe
         assert {f"half-{ticket}.txt", f"rest-{ticket}.txt"} <= stage.files(f"issue-{ticket}")
         assert pull_of(stage, f"issue-{ticket}")["draft"]
     assert stage.worktrees() == []
-    assert rows(stage)[1:] == ["- [ ] #3: running", "- [ ] #4: running"]
+    assert rows(stage)[1:] == ["- [ ] #3 `A part`: running", "- [ ] #4 `A part`: running"]
 
     recovered = stage.command("recover", "--token-file", str(stage.token_file))
     assert recovered.status == 0, recovered
@@ -122,7 +122,11 @@ def test_without_the_spec_run_its_tickets_end_by_themselves_and_the_next_one_goe
     note = stage.comments(pull["number"])[0]
     assert "**Cause:** `Nightkeep was killed`" in note
     assert f"nightkeep run {stage.url(1)}" in note
-    assert rows(stage) == ["- [x] #2: done", "- [ ] #3: not started", "- [ ] #4: not started"]
+    assert rows(stage) == [
+        f"- [x] #2 `A part`: merged, {pull_of(stage, 'issue-2')['html_url']}",
+        "- [ ] #3 `A part`: not started",
+        "- [ ] #4 `A part`: not started",
+    ]
 
     result = run(stage, agent(stage))
     after = pull_of(stage, "issue-1")
@@ -141,7 +145,7 @@ def test_a_signal_while_the_whole_is_reviewed_keeps_the_reviews_work(stage: Stag
     assert {"half-1.txt", "rest-1.txt", "part-2.txt"} <= stage.files("issue-1")
     assert stage.subject("issue-1") == "nightkeep: failed run (interrupted by SIGTERM)"
     assert pull_of(stage, "issue-1")["draft"]
-    assert rows(stage)[0].startswith("- [x] #2: landed with")
+    assert rows(stage)[0].startswith("- [x] #2 `A part`: merged,")
 
 
 def claims(stage: Stage) -> str:
@@ -172,5 +176,5 @@ def test_a_spec_run_that_loses_its_claim_stops_its_tickets_and_leaves_the_pull_r
     assert (document["code"], document["stage"]) == ("lease-lost", "tickets"), under_way.stderr
     assert {"half-3.txt", "rest-3.txt"} <= stage.files("issue-3")
     assert "starting on #4" not in under_way.stderr
-    assert rows(stage)[1] == "- [ ] #3: running"
+    assert rows(stage)[1] == "- [ ] #3 `A part`: running"
     assert stage.worktrees() == []

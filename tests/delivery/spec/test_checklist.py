@@ -7,7 +7,7 @@ from delivery.spec.checklist import checklist, with_checklist
 from delivery.spec.graph import Standing
 
 ROWS = (
-    Standing(name="#4", state=State.DONE, words="landed with https://hub/pull/9"),
+    Standing(name="#4", state=State.DONE, words="merged, https://hub/pull/9", title="Lay the floor"),
     Standing(name="#5", state=State.FAILED, words="failed, see https://hub/pull/8", cause="the agent said `no`"),
     Standing(name="#6", state=State.BLOCKED, words="blocked by #5"),
 )
@@ -15,7 +15,7 @@ BLOCK = """\
 <!-- nightkeep:tickets -->
 ### Tickets
 
-- [x] #4: landed with https://hub/pull/9
+- [x] #4 `Lay the floor`: merged, https://hub/pull/9
 - [ ] #5: failed, see https://hub/pull/8: `` the agent said `no` ``
 - [ ] #6: blocked by #5
 <!-- /nightkeep:tickets -->"""

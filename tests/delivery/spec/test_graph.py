@@ -95,12 +95,10 @@ def test_nothing_starts_any_more_when_it_is_stopping(attempts: Attempts, expecte
         pytest.param(ticket(3), {}, "not started", False, id="not-started"),
         pytest.param(ticket(3), {"#3": None}, "running", False, id="running"),
         pytest.param(ticket(3, is_open=False), {"#3": None}, "running", False, id="closed-while-it-runs"),
-        pytest.param(ticket(3, is_open=False), {"#3": LANDED}, "landed with https://hub/pull/9", True, id="landed"),
-        pytest.param(ticket(3, is_open=False), {}, "done", True, id="done"),
-        pytest.param(ticket(3, is_open=False), {"#3": FAILED}, "done", True, id="closed-after-it-failed"),
-        pytest.param(
-            ticket(3), {"#3": LANDED}, "landed with https://hub/pull/9, but is still open", False, id="still-open"
-        ),
+        pytest.param(ticket(3, is_open=False), {"#3": LANDED}, "merged, https://hub/pull/9", True, id="landed"),
+        pytest.param(ticket(3, is_open=False), {}, "closed", True, id="closed"),
+        pytest.param(ticket(3, is_open=False), {"#3": FAILED}, "closed", True, id="closed-after-it-failed"),
+        pytest.param(ticket(3), {"#3": LANDED}, "merged, https://hub/pull/9, but still open", False, id="still-open"),
         pytest.param(ticket(3), {"#3": STOPPED}, "interrupted", False, id="interrupted"),
         pytest.param(ticket(3), {"#3": TAKEN}, "another run works on it", False, id="another-run-has-it"),
         pytest.param(ticket(3), {"#3": FAILED}, "failed, see https://hub/pull/8", False, id="failed"),
