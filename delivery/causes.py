@@ -58,7 +58,7 @@ class Code(StrEnum):
     WORKTREE = "worktree-not-made", "The worktree could not be made.", Stage.WORKTREE
     TICKETS = (
         "tickets-not-done",
-        "Some sub-issues are still open; the checklist says why. See to them, then run the whole again.",
+        "Some sub-issues are still open; what is said of each tells why. See to them, then run the whole again.",
         Stage.TICKETS,
     )
     SETUP = "setup-failed", "The command in `setup` failed; its log says why.", Stage.SETUP

@@ -19,7 +19,7 @@ _LONGEST = 65_536  # characters, as GitHub counts
 _LOG_LINES = 60
 _MOST_LINES = 12  # of places, and of what went wrong besides
 _MEANING = {
-    "failure marker": "failure marker: the branch, uncommitted work included",
+    "failure marker": "failure marker: the branch, with what was uncommitted, if anything was",
     "snapshot": "snapshot of the files",
     "head": "head: the commits at HEAD, uncommitted work included",
     "made": "made: commits and stash entries that are on no branch of origin",
@@ -29,6 +29,8 @@ _COULD_NOT = "### Nightkeep could not"
 _LONGEST_HIDDEN = 3_000  # characters
 # What a later Run goes on from, or takes the place of.
 _ON_BRANCH = ("failure marker", "Issue branch", "session output")
+_RESCUED = re.compile(r"nightkeep/rescue/([\w-]+)")
+_HERE = "kept on this machine"
 _KEPT = re.compile(r"<!-- nightkeep:failure-note [^\n]* -->\n<!-- nightkeep:kept ([A-Za-z0-9+/=]+) -->\n")
 _MADE_AT = re.compile(
     r"^(?:<sub>Run .* on .*|An earlier Run on this branch failed\. Resolved by run \S+), (\d{4}-\d\d-\d\dT[\d:]{8}Z)",
@@ -79,7 +81,8 @@ def failure_note(outcome: Outcome, facts: NoteFacts) -> str:
 
 
 def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
-    kept = [place for place in outcome.places[-_MOST_LINES:] if place[0] not in _ON_BRANCH]
+    places = _worth_saying(outcome)
+    kept = [place for place in places[-_MOST_LINES:] if place[0] not in _ON_BRANCH]
     parts = [
         f"{overtaken_marker(outcome) if outcome.overtaken else note_marker(outcome.branch)}\n{_hidden(kept)}",
         f"{_COULD_NOT} {'merge' if outcome.result is Result.POLICY_REFUSAL else 'finish'} this",
@@ -88,7 +91,7 @@ def _note(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         f"**Stage:** {outcome.stage or 'unknown'}",
         _kind(outcome),
         f"**Preserved:** {_preserved(outcome, room)}",
-        _places(outcome, room),
+        _places(places, room),
         _kept(outcome, facts, room),
         _rescued(outcome, facts, room),
         _secondary(outcome, room),
@@ -137,12 +140,14 @@ def with_earlier(note: str, earlier: str) -> str:
     more = [place for place in theirs if place not in mine]
     if not more:
         return note
-    shown = [f"| {_cell(_MEANING.get(what, what), _ROOMS[-1])} | {_cell(where, _ROOMS[-1])} |" for what, where in more]
+    shown = [f"| {_cell(_MEANING.get(what, what), _ROOMS[-1])} | {_cell(where, _ROOMS[0])} |" for what, where in more]
+    runs = dict.fromkeys(run for _, where in more[-_MOST_LINES:] for run in _RESCUED.findall(where))
+    shows = "".join(f"\n\n`nightkeep rescue show {run}` says what is kept of that Run." for run in runs)
     left = f"\n\nAnd {len(more) - _MOST_LINES} more, from Runs before." if len(more) > _MOST_LINES else ""
     table = "\n".join(["| kept by an earlier Run | where |", "| --- | --- |", *shown[-_MOST_LINES:]])
     first, _, rest = note.partition("\n")
     rest = rest.removeprefix(f"{_hidden(mine)}\n")
-    longer = f"{first}\n{_hidden([*mine, *more])}\n{rest.rstrip()}\n\n{table}{left}\n"
+    longer = f"{first}\n{_hidden([*mine, *more])}\n{rest.rstrip()}\n\n{table}{left}{shows}\n"
     return longer if len(longer) <= _NOTE_LIMIT else note
 
 
@@ -182,7 +187,7 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
         return "nothing had to be: the pull request stays ready as it is"
     match outcome.preserved:
         case Preserved.ORIGIN:
-            marker = f"; what was uncommitted is in the last commit of {_code(outcome.branch, room)}"
+            marker = f"; if anything was uncommitted, it is in the last commit of {_code(outcome.branch, room)}"
             is_marked = outcome.run_id is not None and f"refs/heads/{outcome.branch}" in outcome.refs
             return "everything is on origin" + (marker if is_marked else "")
         case Preserved.MACHINE if outcome.refs and outcome.retained is None:
@@ -203,11 +208,17 @@ def _failing(outcome: Outcome, room: _Room) -> str:
     return "\n".join(["**Failing checks:**\n", *lines[:_MOST_LINES]]) if lines else ""
 
 
-def _places(outcome: Outcome, room: _Room) -> str:
-    places = [(_MEANING.get(what, what), where) for what, where in outcome.places[:_MOST_LINES]]
-    rows = [f"| {_cell(what, room)} | {_cell(where, room)} |" for what, where in places]
-    if len(outcome.places) > _MOST_LINES:
-        rows.append(f"| and {len(outcome.places) - _MOST_LINES} more | see the output of the run |")
+def _worth_saying(outcome: Outcome) -> list[tuple[str, str]]:
+    """Return the places; where everything is on origin, what was kept here are empty directories."""
+    empty = _HERE if outcome.preserved is Preserved.ORIGIN else None
+    return [place for place in outcome.places if place[0] != empty]
+
+
+def _places(places: Sequence[tuple[str, str]], room: _Room) -> str:
+    said = [(_MEANING.get(what, what), where) for what, where in places[:_MOST_LINES]]
+    rows = [f"| {_cell(what, room)} | {_cell(where, room)} |" for what, where in said]
+    if len(places) > _MOST_LINES:
+        rows.append(f"| and {len(places) - _MOST_LINES} more | see the output of the run |")
     return "\n".join(["| what | where |", "| --- | --- |", *rows]) if rows else ""
 
 
@@ -231,6 +242,8 @@ def _rescued(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     if outcome.rescued is None:
         what = "**Rescued** is what the Issue branch on origin does not hold."
         return f"{what} In the clone on {_code(facts.host, room)}:\n\n{fenced(show, 'sh')}"
+    if outcome.preserved is Preserved.ORIGIN and _HERE not in dict(_worth_saying(outcome)):
+        return ""
     commands = f"{show}\nnightkeep rescue restore {outcome.run_id} --to DIRECTORY"
     return (
         f"**Kept on {_code(facts.host, room)}** are files that nothing else holds. In the clone there:\n\n"
@@ -261,12 +274,14 @@ def continued_by(outcome: Outcome, command: str) -> str:
 
 
 def _continuation(outcome: Outcome, facts: NoteFacts) -> str:
+    if outcome.result is Result.POLICY_REFUSAL:
+        return "**To go on**, see to what is asked for and merge the pull request on GitHub: no Run is needed."
     # Half a command could do anything.
     if len(facts.continue_command) > _COMMAND_CHARACTERS:
         return "**To continue**, give the command that was given again; it is too long to be shown here."
     typed = continued_by(outcome, facts.continue_command)
     command = fenced(visible(typed), "sh")
-    whose = f" (its paths are those of {facts.host})" if _ABSOLUTE.search(facts.continue_command) else ""
+    whose = f" on {facts.host} (elsewhere change the paths)" if _ABSOLUTE.search(facts.continue_command) else ""
     first = "" if typed == facts.continue_command else f", and have {_code(outcome.base, _ROOMS[-1])} mended first,"
     return f"**To continue**{first} in a clone of this repository{whose}:\n\n{command}"
 

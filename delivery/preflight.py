@@ -81,7 +81,8 @@ def preflight(
     settled = _settle_base(choice, given, report)
     if settled == given and settled not in heads:
         raise PreflightError(
-            f"Base branch {settled} is not on origin; push it (git push origin {settled}), or name another: --base main"
+            f"Base branch {settled} is not on origin; push it (git push origin {settled}), or name one that is: "
+            "--base BRANCH"
         )
     fetched = remote.fetch(settled, *([choice.branch] if isinstance(choice, Continuation) else []))
     base_commit = fetched[settled]

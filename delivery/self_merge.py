@@ -79,8 +79,8 @@ class SelfMerge:
         return None
 
     def refusal(self, why: str) -> str:
-        """Say what forbids the merge: GitHub's words, and the rules as far as the token may read them."""
+        """Say what forbids the merge: the rules, as far as the token may read them, and GitHub's words."""
         if not self.rules.rules:
             return why
         rest = "" if self.rules.is_whole else ", as far as the token may read"
-        return f"{why}; {self.stages.plan.base} asks for{rest}: {', '.join(self.rules.rules)}"
+        return f"{self.stages.plan.base} asks for{rest}: {', '.join(self.rules.rules)} ({why.rstrip('.')})"

@@ -224,7 +224,7 @@ def with_access(
             sys.stdout.flush()
         progress.say(redact(line))
 
-    with recorded_signals("stopping as soon as nothing is half done", "finishing what was begun") as interruption:
+    with recorded_signals("ending, once nothing is half done", "still ending") as interruption:
         try:
             start = Start.here({"token-file": token_file}, held, redact, say, interruption)
             status = _do(work, start, online=online)
@@ -247,7 +247,7 @@ def with_access(
 
 
 def _do(work: Callable[[Access], int], start: Start, *, online: bool) -> int:
-    launch = start.open_clone(remedy="run this in the clone that the runs were started from")
+    launch = start.open_clone(remedy="run this in a clone of the repository: the one that its runs were started from")
     offline = Access(start=start, launch=launch, remote=None, github=None)
     try:
         if not online:

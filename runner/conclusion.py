@@ -124,7 +124,8 @@ def exit_code(outcome: Outcome) -> int:
 def _lines(outcome: Outcome, url: str | None, command_log: CommandLog) -> list[str]:
     delivered = outcome.result is Result.DELIVERED
     reached = f"{url} is merged" if outcome.merged else f"{url} is ready for review"
-    first = reached if delivered else f"failed: {outcome.cause}"
+    verdict = "not merged" if outcome.result is Result.POLICY_REFUSAL else "failed"
+    first = reached if delivered else f"{verdict}: {outcome.cause}"
     places = [f"{what}: {where}" for what, where in outcome.places]
     if show := show_command(outcome):
         places.append(f"what was rescued: {show}")

@@ -103,9 +103,7 @@ class _RepositoryFile:
 def _repository_file(redact: Redactor) -> _RepositoryFile:
     here = clone_here(redact)
     if here is None:
-        return _RepositoryFile(
-            note=f"this is no clone of a repository on a server, so {REPOSITORY_FILE} of none was read"
-        )
+        return _RepositoryFile(note=f"not in a clone of a repository on a server, so no {REPOSITORY_FILE} was read")
     launch, place = here
     base = launch.checked_out
     if base is None:

@@ -149,8 +149,9 @@ class _Demo:
             timeout=_PATIENCE,
         )
         answer.raise_for_status()
+        note = answer.json()[0]["body"].splitlines()
         _say("The Failure note on the failed Run's pull request:\n")
-        _say("\n".join(f"    {line}" for line in answer.json()[0]["body"].splitlines()))
+        _say("\n".join(f"    {line}" for line in note if not line.startswith("<!--")))
         port = self._address.rsplit(":", 1)[-1]
         _say(
             "\nTo open those addresses in a browser, serve the directory again:\n\n"

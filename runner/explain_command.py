@@ -24,7 +24,9 @@ def _explain(access: Access, issue_url: str, base: str | None, *, as_json: bool)
 
     url = IssueUrl.parse(issue_url)
     if url is None:
-        raise PreflightError(f"{issue_url!r} is not the URL of an issue, as https://github.com/OWNER/NAME/issues/7 is")
+        raise PreflightError(
+            f"{issue_url!r} is not the URL of an issue; give it as https://github.com/OWNER/NAME/issues/7"
+        )
     if not url.is_cloned_from(access.launch.origin_url or ""):
         raise PreflightError(f"{url} is no issue of the repository that this is a clone of; run this in a clone of it")
     try:

@@ -7,12 +7,11 @@ from delivery.errors import PreflightError
 from runner.access import Access, Place, place_of
 from runner.configured import repository_settings
 from runner.settings import Settings
+from runner.token_source import NoTokenError
 from worktree import GitError, Interrupted
 
 if TYPE_CHECKING:  # it takes a while to import
     from delivery.pickup import Pickup
-
-_NO_TOKEN = "there is no token for GitHub, which is needed to read issues; give one by --token-file FILE"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ def picking(access: Access, base: str | None, flags: dict[str, object]) -> Picki
 
     launch, place = access.launch, place_of(access.launch)
     if access.github is None or access.remote is None:
-        raise PreflightError(_NO_TOKEN)
+        raise NoTokenError(place.host)
     chosen = base or launch.checked_out
     if chosen is None:
         raise PreflightError(

@@ -10,6 +10,7 @@ from pathlib import Path
 from delivery.errors import GitHubError, PreflightError, TakenError
 from delivery.pickup import Skipped
 from delivery.preflight import unanswered
+from delivery.text import as_name
 from runner.access import Access, Start, known_secrets, place_of
 from runner.actions import WorkflowStep
 from runner.conclusion import Conclusion
@@ -108,7 +109,7 @@ def _look(options: PickupOptions, start: Start, launch: Launch) -> RunOptions | 
     if isinstance(found, Skipped):
         return found
     issue = found.issue
-    start.report(f'taking the Ready issue #{issue.number} "{issue.title}", as: nightkeep run {issue.url}')
+    start.report(f'taking the Ready issue #{issue.number} "{as_name(issue.title)}", as: nightkeep run {issue.url}')
     labels = {label.lower() for label in issue.labels}
     ready = looking.settings.labels.ready
     seen = Seen.of(found, ready if ready.lower() in labels else None)

@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from delivery.errors import PreflightError
 from delivery.issue_url import IssueUrl
 from delivery.parts import Parts
-from runner.access import Access, Place, with_access
+from runner.access import Access, Place, place_of, with_access
 from runner.conclusion import as_document
 from runner.configured import logs_of
 from runner.exit_codes import ExitCode
 from runner.recovery import Recovered, Recovery
+from runner.token_source import NoTokenError
 from worktree import host_name, runs_at_work
 
 
@@ -23,10 +23,7 @@ def recover(held: Mapping[str, str], token_file: Path | None, *, as_json: bool) 
 def _recover(access: Access, *, as_json: bool) -> int:
     place = Place.of(access.launch)
     if access.github is None or access.remote is None or place is None:
-        raise PreflightError(
-            "there is no token for GitHub, which is needed to turn pull requests into drafts and to write notes; give "
-            "one by --token-file FILE"
-        )
+        raise NoTokenError(place_of(access.launch).host)
     done = recovery_of(access, place).recover()
     if as_json:
         print(json.dumps([_as_document(one) for one in done], indent=2))  # noqa: T201 - the command's output

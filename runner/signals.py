@@ -14,7 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def recorded_signals(
-    first: str = "stopping the agent, then keeping its work", again: str = "still keeping the work"
+    first: str = "ending; an agent that runs is stopped, and its work kept", again: str = "still ending"
 ) -> Iterator[Interruption]:
     """Record SIGINT, SIGTERM and SIGHUP instead of dying of them, while the block runs.
 

@@ -32,6 +32,12 @@ class TokenError(Exception):
 class NoTokenError(PreflightError):
     """There is no token anywhere; the text says where one can be."""
 
+    def __init__(self, host: str = "HOST") -> None:
+        super().__init__(
+            "there is no token; give one by --token-file FILE, token-file or token-command in your configuration, "
+            f"NIGHTKEEP_TOKEN or GITHUB_TOKEN, or log the GitHub CLI in (gh auth login --hostname {host})"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenPlace:
@@ -152,10 +158,7 @@ def _token_of_gh(host: str, *, learn: Callable[[str], None], report: Callable[[s
     except TokenError:
         source = None
     if source is None:
-        raise NoTokenError(
-            "there is no token; give one by --token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN, by token-command in "
-            f"your configuration, or log the GitHub CLI in (gh auth login --hostname {host})"
-        )
+        raise NoTokenError(host)
     report(f"using the token that the GitHub CLI has for {host} (gh auth token)")
     return source
 

@@ -283,9 +283,7 @@ def _step_argv(what: str, command: str | None) -> list[str] | None:
 def _issue_url(text: str) -> IssueUrl:
     url = IssueUrl.parse(text)
     if url is None:
-        raise PreflightError(
-            f"{text!r} is not the URL of an issue; it looks like https://github.com/OWNER/NAME/issues/7"
-        )
+        raise PreflightError(f"{text!r} is not the URL of an issue; give it as https://github.com/OWNER/NAME/issues/7")
     server = os.environ.get("GITHUB_SERVER_URL", "").rstrip("/")
     if server and server.lower() != url.server.lower():
         raise PreflightError(f"{url} is not on the server that GITHUB_SERVER_URL names ({server})")

@@ -145,9 +145,9 @@ def test_whatever_was_rescued_is_shown_by_one_command(where: str, files: Path | 
         ("nightkeep run https://x/7 --agent claude", "in a clone of this repository:"),
         (
             "nightkeep run https://x/7 --agent /bin/agent",
-            "in a clone of this repository (its paths are those of here):",
+            "in a clone of this repository on here (elsewhere change the paths):",
         ),
-        ("nightkeep run https://x/7 --agent '/my agent'", "(its paths are those of here):"),
+        ("nightkeep run https://x/7 --agent '/my agent'", "on here (elsewhere change the paths):"),
         ("nightkeep run https://x/7 --agent 'claude --add ./a/b'", "in a clone of this repository:"),
     ],
 )
@@ -222,3 +222,26 @@ def test_of_two_notes_the_later_stays_whichever_is_written_first_and_whatever_an
         assert both == {with_earlier(later, old)}
         assert kept[1] in both.pop().partition("kept by an earlier Run")[2]
     assert newer_of(old, old) == old
+
+
+def test_where_an_earlier_run_kept_something_is_never_cut() -> None:
+    where = f"build (ignored) in /srv/{'long/' * 40}.git/nightkeep/rescue/run-0"
+    earlier = failure_note(replace(OUTCOME, places=(("kept on this machine", where),)), FACTS)
+    resolved = with_earlier(resolved_note("issue-7", "https://x/8", "run-2", FACTS.moment), earlier)
+    assert where in resolved
+    assert "`nightkeep rescue show run-0`" in resolved
+
+
+def test_empty_directories_are_not_said_to_be_kept() -> None:
+    here = ("kept on this machine", "node_modules (an empty directory) in /c/.git/nightkeep/rescue/run-1")
+    note = failure_note(
+        replace(OUTCOME, preserved=Preserved.ORIGIN, places=(here,), rescued=Path("/c"), retained=None), FACTS
+    )
+    assert "node_modules" not in note
+    assert "nothing else holds" not in note
+
+
+def test_a_policy_refusal_asks_for_no_other_run() -> None:
+    note = failure_note(replace(OUTCOME, result=Result.POLICY_REFUSAL), FACTS)
+    assert "no Run is needed" in note
+    assert FACTS.continue_command not in note

@@ -176,7 +176,7 @@ def test_outside_of_a_clone_nothing_is_begun(tmp_path: Path) -> None:
     assert (result.status, result.stdout) == (2, ""), result
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"nightkeep: {tmp_path} is not a checkout of a git repository: fatal: ")
-    assert line.endswith("; run this in the clone that the runs were started from")
+    assert line.endswith("; run this in a clone of the repository: the one that its runs were started from")
     assert "Stopping at" not in line
 
 

@@ -144,7 +144,11 @@ def without_token(stage: Stage, **environment: str) -> Result:
 
 
 def test_no_token(stage: Stage) -> None:
-    refused(without_token(stage), "there is no token", "--token-file FILE, NIGHTKEEP_TOKEN or GITHUB_TOKEN")
+    refused(
+        without_token(stage),
+        "there is no token",
+        "give one by --token-file FILE, token-file or token-command",
+    )
     refused(without_token(stage, NIGHTKEEP_TOKEN=" ", GITHUB_TOKEN=""), "there is no token")
 
 

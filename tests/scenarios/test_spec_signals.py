@@ -71,7 +71,7 @@ def test_all_tickets_are_told_before_any_is_waited_for_and_keep_their_work(
         under_way.send(number)
         document = under_way.end()
     assert (under_way.status, document["code"]) == (128 + number, "interrupted"), under_way.stderr
-    told = [under_way.stderr.index(f"nightkeep: #{n}: SIGTERM: stopping the agent") for n in (3, 4)]
+    told = [under_way.stderr.index(f"nightkeep: #{n}: SIGTERM: ending") for n in (3, 4)]
     ended = [under_way.stderr.index(f"nightkeep: #{n} is not merged: interrupted by SIGTERM") for n in (3, 4)]
     assert max(told) < min(ended)
     for ticket in (3, 4):
