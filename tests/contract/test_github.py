@@ -41,6 +41,7 @@ def test_every_method_is_as_described(github: GitHub, pull: int, hub: Hub, excha
         "remove_label": lambda: github.remove_label(pull, "area/api"),
         "pull_requests": lambda: github.pull_requests("topic"),
         "open_pull_requests": github.open_pull_requests,
+        "merged_pull_requests": lambda: github.merged_pull_requests("main"),
         "pull_request": lambda: github.pull_request(pull),
         "open_pull_request": lambda: pull,  # the fixture did
         "edit_pull_request": lambda: github.edit_pull_request(pull, title="Better", body="Said."),
