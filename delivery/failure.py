@@ -83,12 +83,11 @@ def fail(
 
     Preserves the work by one call on the worktree and turns the pull request into a draft, whatever preservation
     did, or labels it where it cannot be one; where none exists and origin holds work, `opens_draft` lets one be opened.
-    After a Policy refusal
-    it does nothing: the pull request stays as it was checked. Once the claim is lost the work goes to rescue refs, and
-    the pull request is left to whoever has the claim. A recorded interruption takes the cause's place.
-    `unfinished` says what sessions had left unfinished before, which may be why, and is told with the cause. A Spec run
-    has no `worktree` until its Tickets are done, and nothing to preserve then; `has_work` says whether origin holds
-    work. Trouble in here is listed under the cause, never in its place.
+    After a Policy refusal it does nothing: the pull request stays as it was checked. Once the claim is lost the work
+    goes to rescue refs, and the pull request is left to whoever has the claim. A recorded interruption takes the
+    cause's place. `unfinished` says what sessions had left unfinished before, which may be why, and is told with the
+    cause. A Spec run has no `worktree` until its Tickets are done, and nothing to preserve then; `has_work` says
+    whether origin holds work. Trouble in here is listed under the cause, never in its place.
     """
     result, cause = judge(error, interruption)
     code = code_of(error, interruption)

@@ -39,7 +39,7 @@ class Outcome:
     about the pull request and can be later; `untold` is the file that keeps that, and a note that could not be written,
     for then. `interruption` is the signal that ended it.
     `overtaken` says that the Run had lost its claim when it ended. `failing` are the checks that failed, by name and
-    address.
+    address. `continue_command` is what a person types to go on, empty where no Run is needed or nobody was asked.
     """
 
     result: Result
@@ -66,3 +66,4 @@ class Outcome:
     untold: Path | None = None
     interruption: Signals | None = None
     overtaken: bool = False
+    continue_command: str = ""

@@ -15,7 +15,7 @@ from delivery.errors import GitHubError, PreflightError
 from delivery.failure import code_of, judge
 from delivery.issue_text import read_text
 from delivery.note import continued_by
-from delivery.outcome import Outcome
+from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
 from delivery.preflight import Plan, preflight, unanswered
 from delivery.probes import examine
@@ -57,7 +57,7 @@ class Run(Parts):
         with claim.guarding():
             before = plan.choice.pull_request if isinstance(plan.choice, Continuation) else None
             outcome = publish(self, plan.issue.number, before, self._work(plan, conventions, sessions, claim))
-            self._offer(outcome)
+            outcome = self._with_the_way_on(outcome)
             if outcome.merged:
                 outcome = finish_merged(self, claim, outcome)
             # A Continuation's branch was there before: something was made, though not by this Run.
@@ -177,11 +177,10 @@ class Run(Parts):
                 claim.withdraw()
             raise PreflightError(f"{error}; wait for its end") from error
 
-    def _offer(self, outcome: Outcome) -> None:
-        """Say what may help, where the command itself does not say it already."""
-        command = continued_by(outcome, self.continue_command)
-        if command != self.continue_command:
-            self.report(f"to have {outcome.base} mended first, by a Run of its own: {command}")
+    def _with_the_way_on(self, outcome: Outcome) -> Outcome:
+        if outcome.result in (Result.DELIVERED, Result.POLICY_REFUSAL):
+            return outcome
+        return replace(outcome, continue_command=continued_by(outcome, self.continue_command))
 
     def _base_fixes(self, stages: Stages, conventions: Conventions) -> BaseFixes | None:
         if self.child_runs is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from delivery.causes import Code
 from delivery.errors import PreflightError, TakenError
 from delivery.note import show_command
 from delivery.outcome import Outcome, Result
@@ -130,7 +131,9 @@ def _lines(outcome: Outcome, url: str | None, command_log: CommandLog) -> list[s
     if show := show_command(outcome):
         places.append(f"what was rescued: {show}")
     logs = (("Session log", outcome.session_log), ("Command log", command_log.path))
-    return [first, *places, *(f"{what}: {path}" for what, path in logs if path)]
+    mends = f", with {outcome.base} mended first by a Run of its own" if outcome.code is Code.CHECKS_INHERITED else ""
+    on = [f"to go on{mends}: {outcome.continue_command}"] if outcome.continue_command else []
+    return [first, *places, *(f"{what}: {path}" for what, path in logs if path), *on]
 
 
 def _print(text: str) -> None:
@@ -157,6 +160,7 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "retained": outcome.retained,
         "rescued": str(outcome.rescued) if outcome.rescued else None,
         "session_log": str(outcome.session_log) if outcome.session_log else None,
+        "continue": outcome.continue_command or None,
         "untold": {"file": str(outcome.untold), "command": RECOVER} if outcome.untold else None,
         "run": outcome.run_id,
         "interrupted_by": outcome.interruption.name if outcome.interruption else None,

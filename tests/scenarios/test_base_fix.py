@@ -71,7 +71,7 @@ def test_without_leave_the_failure_is_the_cause_and_the_note_says_what_to_type(s
     assert "`checks-inherited`" in note
     typed = next(line for line in note.splitlines() if line.startswith("nightkeep run "))
     assert typed.endswith(" --base-fix")
-    assert f"to have main mended first, by a Run of its own: {typed}\n" in result.stderr
+    assert f"to go on, with main mended first by a Run of its own: {typed}\n" in result.stderr
 
 
 def test_in_a_workflow_both_runs_go_by_the_repositorys_own_file(stage: Stage) -> None:

@@ -37,7 +37,9 @@ def test_the_note_tells_everything(stage: Stage) -> None:
     assert f"refs/heads/issue-1 at {stage.world.on_origin('refs/heads/issue-1')} on origin" in note
     assert "I cannot go on" in note
     assert str(stage.logs()[0]) in note
-    assert f"nightkeep run {stage.url(1)} --agent " in note
+    typed = next(line for line in note.splitlines() if line.startswith("nightkeep run "))
+    assert typed.startswith(f"nightkeep run {stage.url(1)} --agent ")
+    assert result.stderr.splitlines()[-1] == f"nightkeep: to go on: {typed}"
     assert "failed in stage session: the agent exited 3" in result.stderr
 
 
