@@ -63,7 +63,7 @@ class Fence:
         self._proven = self._due = elapsed()
         # Records that origin may hold by now, with when they were made; and those that it may have held before.
         self._offered: dict[str, tuple[GitObject, float]] = {}
-        self._past: set[str] = set()
+        self._past: dict[str, GitObject | None] = {}
         self._sending: Sending | None = None
         self._is_beat = False  # what is being sent
         self._told: set[str] = set()
@@ -225,9 +225,22 @@ class Fence:
         """Take notice of where the ref is on origin. Raises FenceLostError when that is not where this run had it."""
         if found in self._offered:
             self._accept(found)
-        elif found != self._commit and found not in self._past:  # a server may tell what was so a moment ago
+        elif found == self._commit:
+            return
+        elif found in self._past:
+            self._go_on_from(found)
+        else:
             where = "is gone" if found == ABSENT else f"is at {found[:12]}, which another run made"
             raise FenceLostError(self.lose(where))
+
+    def _go_on_from(self, found: str) -> None:
+        """Make the next move from an earlier record of this run, to which somebody has put the ref back.
+
+        A server may also tell what was so a moment ago; then it refuses that move, and tells where the ref is.
+        """
+        self._commit, self._record = found, self._past[found]
+        self._is_held = True
+        self._due, self._proven = elapsed(), -self._pace.lease
 
     def _accept(self, found: str) -> None:
         if found == ABSENT:
@@ -235,9 +248,11 @@ class Fence:
             self._is_held = False
             return
         self._is_held = True
+        if self._commit != ABSENT:
+            self._past.setdefault(self._commit, self._record)
         self._record, self._proven = self._offered[found]
         self._due = self._proven + self._pace.beat
-        self._past |= {self._commit, *self._offered} - {ABSENT}
+        self._past |= {oid: made for oid, (made, _) in self._offered.items()}
         self._commit = found
         self._offered.clear()
 

@@ -226,6 +226,22 @@ def test_a_move_that_was_late_is_known_again(world: World, origin: Origin | None
     assert messages(world)[:2] == ["one 1", "one 2"]
 
 
+def test_one_that_was_put_back_to_an_earlier_record_is_moved_from_there(world: World, origin: Origin | None) -> None:
+    fence = a_fence(world, origin=origin)
+    fence.take()
+    first = world.on_origin(REF)
+    with fenced(world, fence, origin) as wt:
+        work(wt)
+        wt.push()
+        git(world.origin, "update-ref", REF, first)
+        made = work(wt, "more\n")
+        assert wt.push() == made
+    assert messages(world)[0] == "one 1"
+    assert len(messages(world)) == 2
+    fence.end()
+    assert not world.on_origin(REF)
+
+
 def test_what_origin_refuses_for_another_reason_is_not_taken_for_a_loss(world: World, origin: Origin | None) -> None:
     fence = a_fence(world, origin=origin)
     fence.take()
