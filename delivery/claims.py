@@ -71,6 +71,12 @@ def claim_ref(number: int) -> str:
     return f"{CLAIMS}{number}"
 
 
+def claimed_issue(ref: str) -> int | None:
+    """Return the number of the issue that a ref is the claim on; None when it is none."""
+    name = ref.removeprefix(CLAIMS)
+    return int(name) if name.isdecimal() and claim_ref(int(name)) == ref else None
+
+
 def judge_claim(seen: Seen | None, now: datetime) -> Standing:
     """Decide what a claim means at `now`, the server's time."""
     if seen is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from delivery.branches import branch_name
-from delivery.claims import CLAIMS, Expired, Held, Standing, Unreadable, judge_claim, read_claims
+from delivery.claims import CLAIMS, Expired, Held, Standing, Unreadable, claimed_issue, judge_claim, read_claims
 from delivery.cycles import Key, cycle_of, waits_of
 from delivery.errors import DeliveryError, GitHubError, GitHubNotFoundError
 from delivery.github import GitHub, Linked, Queue, QueuedIssue
@@ -203,8 +203,8 @@ class Pickup:
     def _claims(self, there: Mapping[str, str]) -> dict[int, Standing]:
         now = self.github.server_time.now()
         seen = read_claims(self.launch, self.remote.origin, there)
-        numbered = {ref.removeprefix(CLAIMS): claim for ref, claim in seen.items()}
-        return {int(name): judge_claim(claim, now) for name, claim in numbered.items() if name.isdecimal()}
+        numbered = {claimed_issue(ref): claim for ref, claim in seen.items()}
+        return {number: judge_claim(claim, now) for number, claim in numbered.items() if number is not None}
 
     def _known(self, facts: Facts, *, wants_all: bool = False) -> Facts:
         """Return the facts with what had to be asked; with `wants_all` all that can be asked."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delivery.branches import Continuation, branch_name
+from delivery.errors import PreflightError
 from delivery.parts import Parts
 from delivery.preflight import Plan
 from worktree import ABSENT, Fence, PushRefused, Takeover, TransferError, prepare
@@ -27,7 +28,8 @@ class Taken:
 def take(parts: Parts, plan: Plan, run_id: str, fence: Fence) -> Taken:
     """Make the claim, or take over that of a run that vanished; go on without one where origin takes none.
 
-    Raises FenceLostError when another run was quicker; GitError, TransferError or OSError.
+    Raises PreflightError where a ref of somebody's is in the way; FenceLostError when another run was quicker;
+    GitError, TransferError or OSError.
     """
     takeover = _prepared(parts, plan, run_id, is_fenced=True)
     try:
@@ -35,6 +37,7 @@ def take(parts: Parts, plan: Plan, run_id: str, fence: Fence) -> Taken:
     except (PushRefused, TransferError) as error:
         if isinstance(error, TransferError) and not error.is_refusal:
             raise
+        _require_room(parts, plan, fence)
         return _without(parts, plan, run_id, str(error))
     if plan.dead is not None:
         dead = plan.dead.record
@@ -52,6 +55,17 @@ def _with(parts: Parts, plan: Plan, fence: Fence, takeover: Takeover | None) -> 
         except PushRefused:
             parts.report(_OF_ANOTHER.format(takeover.checkpoint))
     return Taken(fence, None, fence.take(replaces=replaces, look=look))
+
+
+def _require_room(parts: Parts, plan: Plan, fence: Fence) -> None:
+    """Raise PreflightError where origin took no claim because of a ref below its name."""
+    below = sorted(parts.launch.remote(parts.origin).read(f"{fence.ref}/*"))
+    if below:
+        parts.journal.discard()
+        raise PreflightError(
+            f"issue #{plan.issue.number} cannot be claimed: origin has {', '.join(below)}, and git keeps no ref "
+            f"{fence.ref} beside that; delete it: git push origin --delete {' '.join(below)}"
+        )
 
 
 def _without(parts: Parts, plan: Plan, run_id: str, why: str) -> Taken:

@@ -13,12 +13,18 @@ from delivery.claims import (
     Seen,
     Standing,
     Unreadable,
+    claimed_issue,
     judge_claim,
     why_not,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 REF = "refs/nightkeep/claims/7"
+
+
+@pytest.mark.parametrize(("name", "number"), [("7", 7), ("07", None), ("7/x", None), ("x", None), ("\u0667", None)])
+def test_which_refs_are_claims(name: str, number: int | None) -> None:
+    assert claimed_issue(f"refs/nightkeep/claims/{name}") == number
 
 
 def record(minutes: float = 1, **changed: Any) -> ClaimRecord:

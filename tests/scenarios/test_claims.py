@@ -217,6 +217,16 @@ def test_claim_that_cannot_be_read_is_never_taken_over(stage: Stage, message: st
     assert stage.world.on_origin(claim_ref(number)) == there
 
 
+def test_ref_below_the_name_of_a_claim_is_named_and_nothing_is_begun(stage: Stage) -> None:
+    number = stage.issue()
+    git(stage.world.origin, "update-ref", f"{claim_ref(number)}/x", "main")
+    before = stage.everything()
+    result = stage.run(number, stage.agent("true"))
+    assert result.status == 2, str(result)
+    assert f"delete it: git push origin --delete {claim_ref(number)}/x" in result.stderr
+    assert stage.everything() == before
+
+
 def test_server_that_takes_no_claim_is_told_of_and_the_run_goes_on_with_labels(stage: Stage) -> None:
     stage.world.hook("update", 'case "$1" in refs/nightkeep/claims/*) echo "no claims" >&2; exit 1;; esac')
     result = stage.run(stage.issue(), stage.agent("echo x > x.txt"))
