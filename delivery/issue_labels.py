@@ -60,11 +60,18 @@ class IssueLabels:
         if not seen.is_open and self.in_progress.lower() in {label.lower() for label in seen.labels}:
             self._github.remove_label(self._number, self.in_progress)
 
+    def is_open(self) -> bool:
+        """Whether the issue is open now. Raises GitHubError."""
+        return self._github.issues.is_open(self._number)
+
     def release(self) -> None:
-        """Put back what `make` changed, for a Run that made nothing; trouble is reported with the remedy."""
+        """Put back what `make` changed, for a Run that made nothing; trouble is reported with the remedy.
+
+        An issue that somebody has closed meanwhile is ready for nobody.
+        """
         number = self._number
         try:
-            if self._ready:
+            if self._ready and self.is_open():
                 self._github.add_label(number, self._ready)
             if not self.was_in_progress:
                 self._github.remove_label(number, self.in_progress)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from delivery.errors import GitHubError
 from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
 from worktree import GitError, Preserved
@@ -60,19 +61,27 @@ def keep_count(
 
     `base` is where it started from, at `commit`, None where that has to be fetched; `before` are the refs of those
     before with their ids, None where nobody has looked. One that a signal ended does not count: somebody stopped it. A
-    Continuation has made something, if only before.
+    Continuation has made something, if only before. Nor does one count whose issue is closed by now.
     """
     if outcome.interruption is not None:
         return
     tries = Tries(parts.launch.remote(parts.origin).completing())
     try:
-        if outcome.preserved is not Preserved.NOTHING_MADE or outcome.result is Result.DELIVERED or continued:
+        made = outcome.preserved is not Preserved.NOTHING_MADE or outcome.result is Result.DELIVERED or continued
+        if made or not _is_open(parts, issue):
             tries.drop(tries.remote.read(f"{TRIES}{issue}/*") if before is None else before)
         else:
             there = commit or tries.remote.fetch(base)[base]
             tries.record(issue, datetime.now(UTC), there)
     except GitError as error:
         parts.report(f"how often Runs on #{issue} made nothing could not be put down: {error}")
+
+
+def _is_open(parts: Parts, issue: int) -> bool:
+    try:
+        return parts.github.issues.is_open(issue)
+    except GitHubError:
+        return True
 
 
 @dataclass(frozen=True, slots=True)

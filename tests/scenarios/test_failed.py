@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from runner.hub import drills
+from tests.scenarios.spec import asks
 from tests.scenarios.stage import Stage
 from tests.world import git
 
@@ -60,6 +61,13 @@ def test_nothing_made_releases_the_claim(stage: Stage) -> None:
     assert stage.pulls() == []
     assert stage.labels(number) == {"bug", "ready-for-agent"}
     assert "**Preserved:** nothing was made" in stage.note(number)
+
+
+def test_an_issue_that_was_closed_meanwhile_is_ready_for_nobody(stage: Stage) -> None:
+    number = stage.issue()
+    closes = asks(stage, "PATCH", f"issues/{number}", {"state": "closed"})
+    result = stage.run(number, stage.agent(f"{closes}; exit 3"))
+    assert (result.status, stage.labels(number), stage.tries()) == (1, {"bug"}, []), result
 
 
 def test_an_agent_that_ends_well_and_makes_nothing_fails(stage: Stage) -> None:
