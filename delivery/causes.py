@@ -76,11 +76,20 @@ class Code(StrEnum):
         "The agent ended well without a commit or a changed file; say more in the issue, or allow more.",
         Stage.COMMIT,
     )
+    NOTHING_MERGED = (
+        "nothing-merged",
+        "All sub-issues are closed, and nothing was merged; close the whole as well, or reopen what is to be done.",
+        Stage.TICKETS,
+    )
     VERIFY = "verify-failed", "The command in `verify` fails on the branch.", Stage.VERIFY
     PUSH_REFUSED = (
         "push-refused",
         "Origin did not take the branch: somebody else's commits are on it, a rule, or what is in it.",
         Stage.PUSH,
+    )
+    REWRITTEN = (
+        "branch-rewritten",
+        "Somebody took commits off a branch on origin, or deleted it; none is put back, and what was made is rescued.",
     )
     PULL_REQUEST = (
         "pull-request-changed",
@@ -126,6 +135,10 @@ class Code(StrEnum):
         "policy-refusal",
         "A rule of the Base branch forbids the merge; the pull request is ready for a person.",
         Stage.MERGE,
+    )
+    ISSUE_CHANGED = (
+        "issue-changed",
+        "Somebody changed the issue, closed it or labelled it for people meanwhile; look whether this still fits.",
     )
     LEASE_LOST = (
         "lease-lost",

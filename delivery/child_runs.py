@@ -11,13 +11,15 @@ from worktree import Preserved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildEnding:
-    """How such a Run ended. `cause` and `code` say why it was not `merged`, `preserved` and `places` where its work is.
+    """How such a Run ended. `merge_commit` is what its base got of one that was merged. `cause` and `code` say
+    why it was not `merged`, `preserved` and `places` where its work is.
 
     `url` is its pull request's. One that is `taken` was not begun: another run has the issue.
     """
 
     merged: bool = False
     taken: bool = False
+    merge_commit: str | None = None
     url: str | None = None
     cause: str | None = None
     code: Code | None = None

@@ -142,6 +142,8 @@ def _ended(facts: Facts) -> Step | None:
         there = _fail_there_too(facts, facts.base_fix.names)
         return Fail(Code.BASE_FIX, f"{there}; {facts.base_fix.failure}")
     changed = _changed(facts, pull) if pull else None
+    if pull and not pull.is_open and facts.sample is None:
+        return Look()  # GitHub closes a pull request whose branch, or Base branch, somebody deletes
     return Fail(Code.PULL_REQUEST, changed) if changed else None
 
 

@@ -125,13 +125,14 @@ class Delivery:
 
     def _tell_changes(self, goal: Goal) -> None:
         """Say on the pull request that the issue is another one than the agent was told; trouble is only reported."""
-        number = self.stages.plan.issue.number
+        plan, conventions = self.stages.plan, self.conventions
+        number = plan.issue.number
         try:
-            changed = changes_since(self.github, number, self.stages.plan.told, self.conventions.bots)
+            changed = changes_since(self.github, plan.issue, plan.told, conventions.bots, conventions.unready_labels)
             if changed:
                 what = " and ".join(changed)
-                self.stages.report(f"#{number} was changed while the agent worked: {what}")
-                text = f"#{number} was changed after the agent was told of it: {what}. Look whether this still fits."
+                self.stages.report(f"while the agent worked on #{number}, {what}")
+                text = f"After the agent was told of #{number}, {what}. Look whether this still fits."
                 self.github.comment(goal.pull_request.number, _CHANGED, f"{_CHANGED}\n\n{text}\n")
         except GitHubError as error:
             self.stages.report(f"whether #{number} was changed meanwhile could not be told: {error}")

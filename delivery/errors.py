@@ -30,10 +30,13 @@ class RunFailureError(DeliveryError):
 
 
 class PolicyRefusal(RunFailureError):  # noqa: N818 - the name is the domain's
-    """A Self-merge that GitHub's rules refuse, with nothing left to fix: the pull request stays ready."""
+    """A Self-merge that GitHub's rules refuse, or what people did to the issue, with nothing left to fix.
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, Code.POLICY_REFUSAL)
+    The pull request stays ready.
+    """
+
+    def __init__(self, message: str, code: Code = Code.POLICY_REFUSAL) -> None:
+        super().__init__(message, code)
 
 
 class GitHubError(DeliveryError):

@@ -18,6 +18,7 @@ from delivery.outcome import Pending, Result
 from delivery.pull_request import Marked, PullRequests
 from worktree import (
     AcquisitionError,
+    BranchRewrittenError,
     FenceLostError,
     GitError,
     Interruption,
@@ -39,6 +40,7 @@ _CODES: tuple[tuple[type[Exception], Code], ...] = (
     (GitHubError, Code.GITHUB),
     (PushRefused, Code.PUSH_REFUSED),
     (FenceLostError, Code.LEASE_LOST),
+    (BranchRewrittenError, Code.REWRITTEN),
     (UnsettledError, Code.UNSETTLED),
     (AcquisitionError, Code.WORKTREE),
     (LaunchError, Code.WORKTREE),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from delivery.errors import GitHubForbiddenError
 from delivery.github import GitHub, Issue
 from delivery.hidden import visible_characters, visible_markdown
+from delivery.ready_facts import worn
 from delivery.text import fenced, one_line
 
 _OURS = "<!-- nightkeep:"  # how everything begins that we write on GitHub ourselves
@@ -87,9 +88,23 @@ def read_text(github: GitHub, issue: Issue, bots: Sequence[str], report: Callabl
     return text_of(issue, said)
 
 
-def changes_since(github: GitHub, number: int, told: IssueText, bots: Sequence[str]) -> tuple[str, ...]:
-    """Say what of an issue is another than what the agent was told. Raises GitHubError."""
-    return told.changes_to(read_text(github, github.issue(number), bots, lambda _: None))
+def changes_since(
+    github: GitHub, issue: Issue, told: IssueText, bots: Sequence[str], unready: Sequence[str]
+) -> tuple[str, ...]:
+    """Say what became of an issue since the agent was told of it: what people decided, and what changed in its text.
+
+    They decide by closing it, or by a label of `unready`. Raises GitHubError.
+    """
+    now = github.issue(issue.number)
+    changed = tuple(f"{what} changed" for what in told.changes_to(read_text(github, now, bots, lambda _: None)))
+    return (*decided_since(issue, now, unready), *changed)
+
+
+def decided_since(issue: Issue, now: Issue, unready: Sequence[str]) -> tuple[str, ...]:
+    """Say what people have decided about an issue since it was read: that it is closed, or that it is for people."""
+    closed = () if now.is_open else ("it was closed",)
+    labels = set(worn(now.labels, *unready)) - set(worn(issue.labels, *unready))
+    return (*closed, *(f"it was labelled {label}" for label in sorted(labels)))
 
 
 def _may_write(github: GitHub, login: str) -> bool:

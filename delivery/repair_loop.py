@@ -9,7 +9,7 @@ from typing import assert_never
 
 from delivery.base_fix import BaseFixes
 from delivery.base_fix_choice import Ailment, is_base_fix
-from delivery.causes import Stage
+from delivery.causes import Code, Stage
 from delivery.checks import Absence, Expected, Verdict, why_absent
 from delivery.conventions import Conventions
 from delivery.decision import (
@@ -42,7 +42,7 @@ from delivery.stages import Stages
 from delivery.text import end_of
 from delivery.watching import StoppedError, Watch
 from delivery.workflows import Proposed, which_apply
-from worktree import GitError, PushRefused, Redactor
+from worktree import BranchRewrittenError, GitError, PushRefused, Redactor
 
 _LOG_READ = 65_536  # bytes from the end of a log
 _MOST_LOGS = 3
@@ -113,7 +113,7 @@ class RepairLoop:
     def _take(self, step: Act, facts: Facts) -> Facts:
         match step:
             case Look():
-                return facts.looked(self._look(facts))
+                return self._look(facts)
             case MergeUpstream():
                 return self._merge_upstream(step, facts)
             case Repair():
@@ -142,11 +142,19 @@ class RepairLoop:
 
     # What origin has.
 
-    def _look(self, facts: Facts) -> Sample:
+    def _look(self, facts: Facts) -> Facts:
         # What had failed before a look is no stage of its own: a look goes with the push.
         self.stages.stage = Stage.PUSH
-        seen = self.stages.worktree.look_upstream(facts.head, facts.rules.base, foreign=facts.rules.merges)
-        return Sample(base=seen.base, foreign=seen.foreign)
+        try:
+            seen = self.stages.worktree.look_upstream(facts.head, facts.rules.base, foreign=facts.rules.merges)
+        except BranchRewrittenError:
+            # Whoever merges a pull request may delete its branch.
+            pull = self.github.pull_request(self._pull.number) if self._pull else None
+            if pull is None or not pull.is_merged:
+                raise
+            self._pull = pull
+            return replace(facts, pull=pull, sample=Sample())
+        return facts.looked(Sample(base=seen.base, foreign=seen.foreign))
 
     def _merge_upstream(self, step: MergeUpstream, facts: Facts) -> Facts:
         stages, worktree, rules = self.stages, self.stages.worktree, facts.rules
@@ -336,11 +344,12 @@ class RepairLoop:
 
     def _stop_if_changed(self) -> None:
         """Raise PolicyRefusal when the issue is another one than the agent was told: a person decides then."""
-        plan = self.stages.plan
+        plan, conventions = self.stages.plan, self.conventions
         self.stages.stage = Stage.MERGE
-        changed = changes_since(self.github, plan.issue.number, plan.told, self.conventions.bots)
+        changed = changes_since(self.github, plan.issue, plan.told, conventions.bots, conventions.unready_labels)
         if changed:
             raise PolicyRefusal(
-                f"issue #{plan.issue.number} was changed after the agent was told of it ({', '.join(changed)}), so "
-                "this is not merged unseen; look whether it still fits, and merge it"
+                f"after the agent was told of issue #{plan.issue.number}, {', '.join(changed)}; so this is not merged "
+                "unseen: look whether it still fits, and merge the pull request or close it",
+                Code.ISSUE_CHANGED,
             )

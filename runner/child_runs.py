@@ -209,11 +209,13 @@ def _ending_of(document: Mapping[str, object] | None) -> ChildEnding:
         cause = "its process was killed; finish it: nightkeep recover"
         return ChildEnding(cause=cause, code=Code.KILLED, preserved=Preserved.MACHINE)
     merged = document.get("merged") is True
-    url, code, preserved = (document.get(key) for key in ("pull_request", "code", "preserved"))
+    keys = ("pull_request", "merge_commit", "code", "preserved")
+    url, commit, code, preserved = (document.get(key) for key in keys)
     places = document.get("places")
     return ChildEnding(
         merged=merged,
         taken=document.get("taken") is True,
+        merge_commit=str(commit) if merged and commit else None,
         url=str(url) if url else None,
         cause=None if merged else str(document.get("cause") or "it was not merged"),
         code=Code(str(code)) if code in tuple(Code) else None,

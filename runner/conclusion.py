@@ -149,6 +149,7 @@ def as_document(outcome: Outcome) -> dict[str, object]:
         "issue": outcome.issue_url,
         "pull_request": outcome.pull_request.url if outcome.pull_request else None,
         "merged": outcome.merged,
+        "merge_commit": outcome.pull_request.merge_commit if outcome.pull_request else None,
         "base": outcome.base,
         "branch": outcome.branch,
         "cause": outcome.cause,

@@ -5,6 +5,7 @@ from worktree.configuration import git_environment
 from worktree.ending import Ending, Preserved
 from worktree.errors import (
     AcquisitionError,
+    BranchRewrittenError,
     BranchTakenError,
     DeferredError,
     FenceLostError,
@@ -42,6 +43,7 @@ __all__ = [
     "CHECKPOINTS",
     "WENT_ON_FROM",
     "AcquisitionError",
+    "BranchRewrittenError",
     "BranchTakenError",
     "Checkpoint",
     "CheckpointRule",

@@ -14,12 +14,13 @@ from worktree.configuration import (
     read_configuration,
     without_filters,
 )
-from worktree.errors import FenceLostError, PrivateWorkError, WorktreeError
+from worktree.errors import BranchRewrittenError, FenceLostError, PrivateWorkError, PushRefused, WorktreeError
 from worktree.fence import Fence
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.reading import read_regular, read_words
 from worktree.record import RecordDirectory, RunRecord, read_records
+from worktree.refusal import Refusal, RefusalKind
 from worktree.remote import ABSENT, RefUpdate, Remote
 from worktree.run_refs import checkpoint_ref, rescue_ref
 from worktree.screening import screen_files
@@ -45,7 +46,9 @@ class Ledger:
 
     `held` are commits whose ids were read back from origin, or that such a commit reaches. `refs` are the refs of
     origin that the run moved and was seen to have moved, the latest last; `local` the rescue refs that this machine
-    alone has. `reached` are pairs of a head and a commit that it reaches. `snapshots` are those taken, by their refs;
+    alone has. `reached` are pairs of a head and a commit that it reaches. `built_on` is where origin had the branches
+    that the work holds, as far as they have moved; `rewritten` says what others took off one of them. `snapshots` are
+    those taken, by their refs;
     `joined` the commits that others of the refs hold together. `bundles` are the commits in each bundle of the store.
     `places` is what else a person is told: (what, where) in the order it came about. `filters` are the names of those
     switched off, `reconfigured` the clone's settings that changed. `refs_seen` are the Launch repository's refs as they
@@ -59,6 +62,8 @@ class Ledger:
     refs: dict[str, str] = field(default_factory=dict)
     local: dict[str, str] = field(default_factory=dict)
     reached: set[tuple[str, str]] = field(default_factory=set)
+    built_on: dict[str, str] = field(default_factory=dict)
+    rewritten: str | None = None
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
     joined: dict[str, frozenset[str]] = field(default_factory=dict)
     bundles: dict[Path, frozenset[str]] = field(default_factory=dict)
@@ -123,6 +128,35 @@ class Checkout:
     def on_origin(self) -> str | None:
         """The commit at which origin was last seen to hold the Issue branch; None when it was not seen there."""
         return self.ledger.refs.get(self.branch_ref, self.record.pinned if self.record.resumed else None)
+
+    @property
+    def built_on(self) -> str | None:
+        """The last commit of origin's Issue branch that the work holds; None when origin was not seen to have one."""
+        return self.ledger.built_on.get(self.branch_ref) or self.on_origin
+
+    def reaches(self, head: str, commit: str) -> bool:
+        """Whether `head` reaches a commit; git is asked of each two but once. Raises GitError."""
+        seen = self.ledger.reached
+        if head == commit or (head, commit) in seen:
+            return True
+        if self.shared.answers("merge-base", "--is-ancestor", commit, head):
+            seen.add((head, commit))
+        return (head, commit) in seen
+
+    def rewritten(self, why: str, there: Mapping[str, str], *, holds: Collection[str] = ()) -> BranchRewrittenError:
+        """Take notice that others took commits off a branch, and return the error that says so.
+
+        `there` are the branches that were looked at, as origin has them, `holds` what they are known to hold besides.
+        Nothing else of what was pushed to branches counts as safe any more.
+        """
+        ledger, ref = self.ledger, self.branch_ref
+        if ref in ledger.refs and there.get(ref) != ledger.refs[ref]:
+            before = f"{ref} at {ledger.refs.pop(ref)} on origin"
+            ledger.places = [place for place in ledger.places if place[1] != before]
+        joined = {oid for rescue in ledger.refs for oid in ledger.joined.get(rescue, ())}
+        ledger.held = {*ledger.refs.values(), *joined, *holds, *self.of_those_here(there.values())}
+        ledger.rewritten = why
+        return BranchRewrittenError(why)
 
     def is_in_place(self) -> bool:
         """Whether `path` is still the directory that was acquired, and no link or other directory in its place."""
@@ -284,6 +318,37 @@ class Checkout:
                     raise
         return self.remote.push(*updates)
 
+    def _sent(self, update: RefUpdate) -> tuple[str, ...]:
+        """Send the push of one ref; tell commits that others put on the Issue branch from such that they took off it.
+
+        Raises as `push` does.
+        """
+        try:
+            return self.send(update)
+        except PushRefused as refused:
+            if update.ref != self.branch_ref or refused.refusal.kind is not RefusalKind.STALE_LEASE:
+                raise
+            there = self.remote.read(self.branch_ref)
+            found = self.remote.fetch(self.record.branch)[self.record.branch] if there else None
+            if why := self.why_rewritten(found, update.expected or ABSENT):
+                raise self.rewritten(why, there) from refused
+            if found == update.expected:
+                raise
+            behind = Refusal(RefusalKind.NON_FAST_FORWARD, refused.refusal.words)
+            raise PushRefused(refused, behind, refused.refs) from refused
+
+    def why_rewritten(self, found: str | None, before: str) -> str | None:
+        """Say what others took off the Issue branch, which is at `found` on origin and was at `before`; else None."""
+        branch = self.record.branch
+        if found is None:
+            return f"somebody deleted {branch} on origin, where it was at {before[:12]}; it is not put back"
+        if self.reaches(found, before):
+            return None
+        return (
+            f"somebody rewrote {branch} on origin: it is at {found[:12]}, without {before[:12]}; "
+            "what was taken off is not put back"
+        )
+
     def _needs_no_fence(self, update: RefUpdate) -> bool:
         """Whether it is the run's own, whoever has the issue: a rescue ref of its, or the end of its checkpoint."""
         run_id = self.record.run_id
@@ -294,8 +359,17 @@ class Checkout:
     def push_branch(self, what: str) -> str:
         """Push the Issue branch as it stands here, as a fast-forward; return its commit. Raises as `push` does."""
         tip = self.tip()
-        self.push(what, RefUpdate(self.branch_ref, tip), self.ledger.refs_seen)
+        self.push(what, self.step_to(tip), self.ledger.refs_seen)
         return tip
+
+    def step_to(self, commit: str) -> RefUpdate:
+        """Return the move of origin's Issue branch to a commit: from where it was seen last, if that is a step forward.
+
+        A plain push would bring back what others took off. One that is no step forward origin refuses.
+        """
+        before = self.built_on
+        forward = before is not None and self.reaches(commit, before)
+        return RefUpdate(self.branch_ref, commit, before if forward else None)
 
     def tip(self) -> str:
         """Return the Issue branch's commit here. Raises WorktreeError when the branch is gone."""
@@ -308,9 +382,11 @@ class Checkout:
         """Push one ref, in one push with the fence's where there is one; enter it in the ledger for the last one.
 
         `now` are the refs as they are, where somebody has just looked. Raises PrivateWorkError, before anything is
-        pushed, when that would publish a commit of the person's; FenceLostError; else GitError. A rescue ref needs no
-        fence once that is lost: it is the run's own, and must not exist.
+        pushed, when that would publish a commit of the person's; FenceLostError; BranchRewrittenError; else GitError. A
+        rescue ref needs no fence once that is lost: it is the run's own, and must not exist.
         """
+        if self.ledger.rewritten and update.ref == self.branch_ref:
+            raise BranchRewrittenError(self.ledger.rewritten)
         now = self.refs_now() if now is None else now
         private = self.private_commit(update.new, now)
         if private is not None:
@@ -321,7 +397,7 @@ class Checkout:
             raise PrivateWorkError(
                 f"{update.ref} is not pushed, because commit {private} in it was only on the person's own branches"
             )
-        left = self.send(update)
+        left = self._sent(update)
         if left:
             self.ledger.lacks_lfs = True
             # git lfs keeps them in the clone, whatever becomes of the worktree.
@@ -329,5 +405,5 @@ class Checkout:
         self.ledger.held.add(update.new)
         before = f"{update.ref} at {self.ledger.refs.get(update.ref)} on origin"
         self.ledger.places = [place for place in self.ledger.places if place[1] != before]
-        self.ledger.refs[update.ref] = update.new
+        self.ledger.refs[update.ref] = self.ledger.built_on[update.ref] = update.new
         self.ledger.places.append((what, f"{update.ref} at {update.new} on origin"))

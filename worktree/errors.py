@@ -127,6 +127,13 @@ class PushRefused(GitError):  # noqa: N818 - it says what happened, as `Interrup
         return f"origin did not take {refs}: {self.refusal}"
 
 
+class BranchRewrittenError(WorktreeError):
+    """Somebody took commits off a branch of origin that this run builds on, or the branch itself.
+
+    Nothing is pushed to the Issue branch from then on: it would bring back what was taken off.
+    """
+
+
 class Interrupted(GitError):  # noqa: N818 - the name is part of the published contract
     """An ordinary command was refused or stopped, because a signal is recorded."""
 

@@ -1,9 +1,9 @@
 """Bringing what origin has got into the Issue branch: by merging, never by rewriting it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from worktree.checkout import Checkout
-from worktree.errors import GitError
 from worktree.files import list_files
 from worktree.git import IDENTITY
 from worktree.naming import some
@@ -23,43 +23,51 @@ class Upstream:
 
 
 def look_upstream(checkout: Checkout, head: str, base: str, *, foreign: bool) -> Upstream:
-    """Look where origin has the Base branch, and with `foreign` the Issue branch, and fetch what `head` may lack.
+    """Look where origin has the Base branch and the Issue branch, and fetch what `head` may lack.
 
-    Moves nothing but the mirror of the Base branch. Raises GitError, or WorktreeError when the Base branch is gone.
+    Others' commits on the Issue branch are asked for with `foreign`. Moves nothing but the mirror of the Base branch.
+    Raises GitError; BranchRewrittenError when one of the two is gone, or lacks what it had.
     """
-    branches = [base, *([checkout.record.branch] if foreign else [])]
-    there = checkout.remote.read(*(f"refs/heads/{branch}" for branch in branches))
-    if f"refs/heads/{base}" not in there:
-        raise GitError(
-            ("git", "ls-remote", checkout.remote.url),
-            checkout.path,
-            status=0,
-            stderr=f"the Base branch {base} is gone from origin",
-        )
+    own = checkout.record.branch
+    base_ref, own_ref = f"refs/heads/{base}", checkout.branch_ref
+    there = checkout.remote.read(base_ref, own_ref)
     known = checkout.remote.known | checkout.ledger.held
-    new = [branch for branch in branches if there.get(f"refs/heads/{branch}", "") not in {"", *known}]
-    found = {branch: there[f"refs/heads/{branch}"] for branch in branches if f"refs/heads/{branch}" in there}
-    found |= checkout.remote.fetch(*new) if new else {}
-    checkout.ledger.held |= set(found.values())
+    wanted = [branch for branch in (base, own) if branch == base or foreign or checkout.on_origin]
+    new = [branch for branch in wanted if there.get(f"refs/heads/{branch}", "") not in {"", *known}]
+    there |= {f"refs/heads/{branch}": oid for branch, oid in checkout.remote.fetch(*new).items()} if new else {}
+    _require_whole(checkout, base, there)
+    looked = {f"refs/heads/{branch}" for branch in wanted} & there.keys()
+    checkout.ledger.held |= {there[ref] for ref in looked}
+    checkout.ledger.built_on[base_ref] = there[base_ref]
+    if foreign and own_ref in there:
+        checkout.ledger.built_on[own_ref] = there[own_ref]
     mirror = f"refs/remotes/origin/{base}"
     if new:
-        checkout.shared.run("update-ref", "-m", "nightkeep: fetch", mirror, found[base])
+        checkout.shared.run("update-ref", "-m", "nightkeep: fetch", mirror, there[base_ref])
     return Upstream(
-        base=_unless_reached(checkout, head, found[base]),
-        foreign=_unless_reached(checkout, head, found.get(checkout.record.branch)) if foreign else None,
+        base=_unless_reached(checkout, head, there[base_ref]),
+        foreign=_unless_reached(checkout, head, there.get(own_ref)) if foreign else None,
     )
 
 
+def _require_whole(checkout: Checkout, base: str, there: Mapping[str, str]) -> None:
+    """Raise BranchRewrittenError when others took off the branches what the work holds of them, or the branches."""
+    ledger, base_ref = checkout.ledger, f"refs/heads/{base}"
+    before: str = ledger.built_on.get(base_ref, checkout.record.pinned_base)
+    now = there.get(base_ref)
+    if now is None:
+        raise checkout.rewritten(f"somebody deleted the Base branch {base} on origin", there)
+    if not checkout.reaches(now, before):
+        why = f"somebody rewrote the Base branch {base} on origin: it is at {now[:12]}, without {before[:12]}"
+        raise checkout.rewritten(f"{why}, which this work holds; what was taken off is not brought back", there)
+    own_before = checkout.built_on
+    wrong = checkout.why_rewritten(there.get(checkout.branch_ref), own_before) if own_before else None
+    if wrong:
+        raise checkout.rewritten(wrong, there, holds={before})
+
+
 def _unless_reached(checkout: Checkout, head: str, commit: str | None) -> str | None:
-    return None if commit is None or _reaches(checkout, head, commit) else commit
-
-
-def _reaches(checkout: Checkout, head: str, commit: str) -> bool:
-    """Whether `head` reaches a commit; git is asked of each two but once."""
-    seen = checkout.ledger.reached
-    if (head, commit) not in seen and checkout.git.answers("merge-base", "--is-ancestor", commit, head):
-        seen.add((head, commit))
-    return (head, commit) in seen
+    return None if commit is None or checkout.reaches(head, commit) else commit
 
 
 def new_in(checkout: Checkout, commit: str) -> tuple[str, ...]:

@@ -4,13 +4,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from worktree.checkout import Checkout
-from worktree.errors import FenceLostError, GitError, WorktreeError
+from worktree.errors import BranchRewrittenError, FenceLostError, GitError, WorktreeError
 from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.ladder import Rung, choose_rung, climb
 from worktree.machine import host_name
 from worktree.processes import at_work_in
-from worktree.remote import RefUpdate
 from worktree.rescue import drop_needless, keep, keep_made, keep_snapshot, name_left, publish
 from worktree.run_refs import checkpoint_ref
 from worktree.snapshot import Snapshot, commit_tree
@@ -41,8 +40,8 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
             publish(checkout, snapshot or keep_snapshot(checkout, state))
         raise _with_holder(checkout, error) from error
     refused = _push(checkout, commit) if commit else None
-    if isinstance(refused, FenceLostError):
-        # The branch is another run's by now.
+    if isinstance(refused, FenceLostError | BranchRewrittenError):
+        # The branch is another run's by now, or lacks what somebody took off it.
         refused = None
         keep(checkout, "head", commit or "")
     if snapshot is not None:
@@ -102,12 +101,12 @@ def _push_branch(checkout: Checkout) -> None:
         keep(checkout, "head", tip)
 
 
-def _push(checkout: Checkout, commit: str) -> GitError | FenceLostError | None:
+def _push(checkout: Checkout, commit: str) -> GitError | FenceLostError | BranchRewrittenError | None:
     """Push the Issue branch, or a marker that is on no branch here; return the refusal, if it is one."""
     try:
         # Whoever found the commit has just looked.
-        checkout.push("failure marker", RefUpdate(checkout.branch_ref, commit), checkout.ledger.refs_seen)
-    except (GitError, FenceLostError) as refused:
+        checkout.push("failure marker", checkout.step_to(commit), checkout.ledger.refs_seen)
+    except (GitError, FenceLostError, BranchRewrittenError) as refused:
         return refused
     return None
 

@@ -178,8 +178,9 @@ class Worktree:
 
     @property
     def has_work_on_origin(self) -> bool:
-        """Whether origin holds an Issue branch with more than the Base branch had at acquisition."""
-        return self.on_origin not in (None, self._checkout.record.pinned_base)
+        """Whether origin holds an Issue branch with more than the Base branch had at acquisition, as others left it."""
+        rewritten = self._checkout.ledger.rewritten is not None
+        return not rewritten and self.on_origin not in (None, self._checkout.record.pinned_base)
 
     @property
     def filters_off(self) -> tuple[str, ...]:
@@ -229,9 +230,10 @@ class Worktree:
         return self._checkout.git.run("rev-list", "--topo-order", "--max-count=1", span).text or None
 
     def push(self) -> str:
-        """Push the Issue branch, as a fast-forward, read its id back from origin and return it. Raises GitError.
+        """Push the Issue branch, as a fast-forward, read its id back from origin and return it.
 
         What `settle` left out of it goes to its rescue ref then: not before, for origin may refuse what both carry.
+        Raises GitError; BranchRewrittenError when somebody took off it what origin was seen to hold.
         """
         self._settled = self._checkout.push_branch("Issue branch")
         for ref in tuple(self._checkout.ledger.local):
@@ -243,7 +245,8 @@ class Worktree:
     def look_upstream(self, head: str, base: str, *, foreign: bool) -> Upstream:
         """See what origin has that the commit `head` has not, and fetch it.
 
-        Looks at the Base branch, and with `foreign` at the Issue branch. Raises GitError, or Interrupted.
+        Looks at the Base branch, and with `foreign` at others' commits on the Issue branch. Raises
+        BranchRewrittenError when somebody took off one of the two what the work holds, GitError, or Interrupted.
         """
         return look_upstream(self._checkout, head, base, foreign=foreign)
 

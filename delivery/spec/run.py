@@ -1,5 +1,6 @@
 """A Spec run: an issue with sub-issues, worked on Ticket by Ticket, reviewed as a whole, and delivered like a Run."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from delivery.conventions import Conventions
 from delivery.delivery import Opening
 from delivery.errors import GitHubError, PreflightError, RunFailureError
 from delivery.failure import Failure, fail
+from delivery.issue_text import decided_since
 from delivery.outcome import Outcome
 from delivery.preflight import Plan, unanswered
 from delivery.prompt import review_prompt
@@ -21,6 +23,7 @@ from delivery.session import SessionResult, Sessions
 from delivery.spec.account import Account
 from delivery.spec.graph import Graph
 from delivery.spec.reading import Let, read_graph, read_merged
+from delivery.spec.spec_branch import SpecBranch
 from delivery.spec.working_off import WorkingOff
 from delivery.starters import Starters
 from worktree import ABSENT, Preserved, RefUpdate, WorktreeError
@@ -65,10 +68,13 @@ class SpecRun(Run):
         work: WorkingOff | None = None
         try:
             self._begin(plan, account, claim)
-            work = self._working_off(plan, conventions, account, claim)
+            at = plan.fetched.get(plan.branch, plan.base_commit)
+            branch = SpecBranch(launch=self.launch, remote=self.launch.remote(self.origin), name=plan.branch, at=at)
+            work = self._working_off(plan, conventions, account, claim, branch)
             with work.runs.ended():
                 self._require_done(work.to_the_end())
-            reviewed, run = self._ready_for_review(plan, account)
+            claim.keep()
+            reviewed, run = self._ready_for_review(plan, account, branch, work.landed)
         except Exception as error:
             return self._failed(plan, conventions, account, work, error, claim)
         opening = self._opening(reviewed, conventions, account, work)
@@ -78,7 +84,9 @@ class SpecRun(Run):
             outcome = replace(outcome, preserved=Preserved.ORIGIN, pull_request=outcome.pull_request or account.pull)
         return replace(outcome, places=(*outcome.places, *work.kept_here))
 
-    def _working_off(self, plan: Plan, conventions: Conventions, account: Account, claim: Claim) -> WorkingOff:
+    def _working_off(
+        self, plan: Plan, conventions: Conventions, account: Account, claim: Claim, branch: SpecBranch
+    ) -> WorkingOff:
         # What Tickets have merged into the Spec branch has no say in how the next one is run: nobody has reviewed it.
         runs, settled = self.child_runs, ConfiguredBy(base=plan.base, commit=plan.base_commit)
         starters = Starters(github=self.github, bots=conventions.bots, report=self.report)
@@ -89,9 +97,15 @@ class SpecRun(Run):
             return replace(read_graph(self.github, self.url, conventions.unready_labels, let), merged=before)
 
         assert runs is not None  # noqa: S101 - every command that works on issues has them
+
+        def look(landed: Collection[str]) -> None:
+            self._require_wanted(plan, conventions)
+            branch.look(landed)
+
         return WorkingOff(
             graph=read(),
             read=read,
+            look=look,
             start=lambda number: runs.start(
                 number,
                 plan.branch,
@@ -131,17 +145,32 @@ class SpecRun(Run):
         self.journal.enter("spec-branch", stage=Stage.TICKETS, commit=plan.base_commit)
         claim.push(RefUpdate(f"refs/heads/{plan.branch}", plan.base_commit, ABSENT))
 
+    def _require_wanted(self, plan: Plan, conventions: Conventions) -> None:
+        """Raise RunFailureError when people have decided meanwhile that the Spec is not to be worked on."""
+        decided = decided_since(plan.issue, self.github.issue(plan.issue.number), conventions.unready_labels)
+        if decided:
+            why = f"#{plan.issue.number} is not to be worked on any more: {', '.join(decided)}"
+            raise RunFailureError(why, Code.ISSUE_CHANGED)
+
     def _require_done(self, left: tuple[str, ...]) -> None:
         if self.interruption.recorded is not None:
             raise RunFailureError("interrupted", Code.INTERRUPTED)
         if left:
             raise RunFailureError(f"Tickets not done: {some(left, 10)}", Code.TICKETS)
 
-    def _ready_for_review(self, plan: Plan, account: Account) -> tuple[Plan, "SpecRun"]:
+    def _ready_for_review(
+        self, plan: Plan, account: Account, branch: SpecBranch, landed: Collection[str]
+    ) -> tuple[Plan, "SpecRun"]:
         """Return the plan of the review, and what carries it out: with clone and branches as they are by now."""
         pull = account.check()
+        branch.look(landed)
         launch = self.launch.reopened()
         fetched = launch.remote(self.origin).fetch(plan.base, plan.branch)
+        if pull is None and branch.is_in(fetched[plan.base]):
+            raise RunFailureError(
+                f"all sub-issues of #{plan.issue.number} are closed, and nothing was merged into {plan.branch}",
+                Code.NOTHING_MERGED,
+            )
         reviewed = replace(
             plan, choice=Continuation(plan.branch, pull), fetched=fetched, base_commit=fetched[plan.base]
         )

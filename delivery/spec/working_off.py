@@ -1,7 +1,7 @@
 """Working off the Tickets of a Spec: each in its turn, until nothing runs and nothing can start."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -28,8 +28,9 @@ class _Elsewhere:
 
 @dataclass(slots=True, kw_only=True)
 class WorkingOff:
-    """The Tickets of one Spec run. `graph` is how they are now, `read` reads that anew. `start` starts one of `runs` on
-    a Ticket, at most `parallel` at once; `keep_fence` is called while Tickets run, see `Claim.keep`.
+    """The Tickets of one Spec run. `graph` is how they are now, `read` reads that anew. `look` gets the commits by
+    which Tickets have landed, and raises what is against working on the Spec any further. `start` starts one of `runs`
+    on a Ticket, at most `parallel` at once; `keep_fence` is called while Tickets run, see `Claim.keep`.
 
     A Ticket that another run has is waited for, for `patience` seconds: `is_taken` looks whether it still has it, at
     first every `poll` seconds.
@@ -40,6 +41,7 @@ class WorkingOff:
 
     graph: Graph
     read: Callable[[], Graph]
+    look: Callable[[Collection[str]], object]
     start: Callable[[int], None]
     runs: ChildRuns
     account: Account
@@ -85,6 +87,12 @@ class WorkingOff:
     def has_landed(self) -> bool:
         """Whether a Ticket was merged into the Spec branch."""
         return any(ending is not None and ending.merged for ending in self.attempts.values())
+
+    @property
+    def landed(self) -> frozenset[str]:
+        """The commits by which Tickets were merged into the Spec branch, as far as they are known."""
+        endings = [ending for ending in self.attempts.values() if ending is not None and ending.merged]
+        return frozenset(ending.merge_commit for ending in endings if ending.merge_commit)
 
     @property
     def has_made(self) -> bool:
@@ -141,6 +149,7 @@ class WorkingOff:
             return
         try:
             self.graph = self.read()
+            self.look(self.landed)
         except Exception as error:
             self._stop_for(error)
         if self.graph.decide(self.attempts, parallel=self.parallel, stopping=self._is_stopping) == Wait():

@@ -84,6 +84,7 @@ def _calls(root: Path, tickets: int) -> int:
         work = WorkingOff(
             graph=read_graph(github, url),
             read=lambda: read_graph(github, url),
+            look=list,
             start=lambda number: landing.start(number, "issue-1", limit=1),
             runs=landing,
             account=Account(github=github, spec=issue, base="main", branch="issue-1", report=_nothing),

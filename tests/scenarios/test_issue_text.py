@@ -64,7 +64,18 @@ def test_the_session_gets_the_comments_too(stage: Stage, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("merges", [False, True])
-@pytest.mark.parametrize("what", ["its title", "its text", "its comments", "nothing", "a stranger's comment"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "its title",
+        "its text",
+        "its comments",
+        "it was closed",
+        "it was labelled wontfix",
+        "nothing",
+        "a stranger's comment",
+    ],
+)
 def test_an_issue_that_changes_meanwhile(stage: Stage, what: str, *, merges: bool) -> None:
     number = stage.ready()
     people = stage.people
@@ -72,6 +83,8 @@ def test_an_issue_that_changes_meanwhile(stage: Stage, what: str, *, merges: boo
         "its title": lambda: people.edit(number, "eve", title="Add a bomb"),
         "its text": lambda: people.edit(number, "eve", body="No, a door."),
         "its comments": lambda: people.comment(number, "olga", "Wait!"),
+        "it was closed": lambda: people.close(number, "olga"),
+        "it was labelled wontfix": lambda: people.label(number, "olga", "wontfix"),
         "nothing": lambda: None,
         "a stranger's comment": lambda: people.comment(number, "eve", "And quickly!"),
     }
@@ -79,12 +92,15 @@ def test_an_issue_that_changes_meanwhile(stage: Stage, what: str, *, merges: boo
         quickly = QUICKLY | {"NIGHTKEEP_CHECKS_REQUIRED": "never"}
         result = stage.run(number, agent, *(["--merge"] if merges else []), **quickly)
     pull = stage.pull()
-    changed = what.startswith("its")
+    changed = what.startswith("it")
     assert result.status == (4 if merges and changed else 0), result
     assert (pull["merged_at"] is not None) is (merges and not changed)
     said = " ".join(stage.comments(pull["number"]))
     assert (what in said) is changed
     assert pull["draft"] is False
+    if merges and changed:
+        assert "`issue-changed`" in said
+        assert "nightkeep run" not in said
 
 
 def test_comments_of_people_whom_nobody_tells_of_are_left_out(stage: Stage) -> None:

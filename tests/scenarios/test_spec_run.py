@@ -167,6 +167,38 @@ def test_what_cannot_be_worked_on_is_named_and_nothing_is_left_of_a_run_that_mad
     assert "Tickets not done: #2, #3, #4, #5, #6, #7" in stage.note(1)
 
 
+@pytest.mark.parametrize(
+    "decision", [{"state": "closed"}, {"labels": ["wontfix", "in-progress"]}], ids=["closed", "label"]
+)
+def test_no_ticket_is_started_once_people_have_decided_otherwise(stage: Stage, decision: dict[str, object]) -> None:
+    spec(stage, [[], [2]])
+    decides = asks(stage, "PATCH", "issues/1", decision)
+    result = run(stage, agent(stage, t2=f"{decides}; echo 2 > part-2.txt"), "--merge", "--json")
+    assert (result.status, result.document["code"]) == (1, "issue-changed"), result
+    assert order(stage) == ["begin 2", "end 2"]
+    assert pull_of(stage, "issue-1")["draft"]
+    assert stage.files("main").isdisjoint({"part-2.txt"})
+
+
+def test_what_somebody_takes_off_the_spec_branch_is_missed(stage: Stage) -> None:
+    spec(stage, [[], [2], [3]])
+    rewinds = f"git --git-dir {stage.world.origin} update-ref refs/heads/issue-1 main"
+    result = run(stage, agent(stage, t3=f"{rewinds}; echo 3 > part-3.txt"), "--json")
+    assert (result.status, result.document["code"]) == (1, "branch-rewritten"), result
+    assert order(stage)[2:] == ["begin 3", "end 3"]
+    assert stage.files("issue-1").isdisjoint({"part-2.txt", "part-3.txt"})
+
+
+def test_a_spec_whose_only_ticket_a_person_closes_is_not_reviewed(stage: Stage) -> None:
+    spec(stage, [[]])
+    closes = asks(stage, "PATCH", "issues/2", {"state": "closed"})
+    result = run(stage, agent(stage, t2=f"{closes}; exit 3"), "--json")
+    assert (result.status, result.document["code"]) == (1, "nothing-merged"), result
+    assert (result.document["preserved"], stage.refs()) == ("nothing-made", {"refs/heads/main"})
+    assert stage.labels(1) == {"bug", "ready-for-agent"}
+    assert order(stage) == ["begin 2", "end 2"]
+
+
 def test_the_graph_is_read_again_after_each_ending(stage: Stage) -> None:
     spec(stage, [[], []])
     added = stage.issue("Thought of later")

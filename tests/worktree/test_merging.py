@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.worktree.runs import rescue_ref
 from tests.world import World, commit, git
-from worktree import GitError, Interruption, Worktree
+from worktree import BranchRewrittenError, GitError, Interruption, PushRefused, Worktree
 
 THEIRS, OURS = "theirs\n", "ours\n"
 
@@ -168,8 +169,67 @@ def test_a_file_in_the_way_is_an_error_with_nothing_done(world: World, wt: Workt
 
 def test_a_base_branch_that_is_gone_is_said(world: World, wt: Worktree) -> None:
     git(world.origin, "branch", "-m", "main", "trunk")
-    with pytest.raises(GitError, match="the Base branch main is gone from origin"):
+    with pytest.raises(BranchRewrittenError, match="somebody deleted the Base branch main on origin"):
         wt.look_upstream(wt.head(), "main", foreign=False)
+    assert not wt.has_work_on_origin
+    wt.preserve_failed_run("main", "x")
+
+
+def _rewind(world: World, branch: str, to: str = "main") -> str:
+    """Put a branch of origin elsewhere, as somebody who may force; return where it is then."""
+    theirs = git(world.origin, "commit-tree", f"{to}^{{tree}}", "-p", to, "-m", "theirs")
+    git(world.origin, "update-ref", f"refs/heads/{branch}", theirs)
+    return theirs
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_what_somebody_took_off_the_branch_is_rescued_and_not_put_back(
+    world: World, wt: Worktree, *, foreign: bool
+) -> None:
+    head, theirs = wt.head(), _rewind(world, "issue-7")
+    with pytest.raises(BranchRewrittenError, match=f"it is at {theirs[:12]}, without {head[:12]}"):
+        wt.look_upstream(head, "main", foreign=foreign)
+    with pytest.raises(BranchRewrittenError):
+        wt.push()
+    wt.preserve_failed_run("main", "x")
+    ref = rescue_ref(wt, "head")
+    assert (world.on_origin("issue-7"), world.origin_file(ref, "a.txt")) == (theirs, OURS.strip())
+
+
+@pytest.mark.parametrize("to", ["main", "issue-7~1", None])
+def test_a_push_puts_nothing_back_either(world: World, wt: Worktree, to: str | None) -> None:
+    if to:
+        git(world.origin, "update-ref", "refs/heads/issue-7", git(world.origin, "rev-parse", to))
+    else:
+        git(world.origin, "update-ref", "-d", "refs/heads/issue-7")
+    before = world.on_origin("issue-7")
+    (wt.path / "a.txt").write_text("more\n")
+    wt.settle("More")
+    with pytest.raises(BranchRewrittenError, match="put back"):
+        wt.push()
+    wt.preserve_failed_run("main", "x")
+    assert world.on_origin("issue-7") == before
+    assert world.origin_file(rescue_ref(wt, "head"), "a.txt") == "more"
+
+
+def test_others_commits_on_the_branch_are_no_rewriting(world: World, wt: Worktree) -> None:
+    elsewhere(world, "issue-7", "new.txt", THEIRS)
+    (wt.path / "a.txt").write_text("more\n")
+    wt.settle("More")
+    with pytest.raises(PushRefused, match="origin holds commits there that are not here") as refused:
+        wt.push()
+    assert refused.value.is_behind
+    wt.look_upstream(wt.head(), "main", foreign=False)
+
+
+def test_what_somebody_took_off_the_base_branch_is_not_taken_for_merged(world: World, wt: Worktree) -> None:
+    leaked = elsewhere(world, "main", "leak.txt", THEIRS)
+    assert wt.look_upstream(wt.head(), "main", foreign=False).base == leaked
+    wt.merge(leaked, "origin/main")
+    theirs = _rewind(world, "main", f"{leaked}~1")
+    with pytest.raises(BranchRewrittenError, match=f"main on origin: it is at {theirs[:12]}, without {leaked[:12]}"):
+        wt.look_upstream(wt.head(), "main", foreign=False)
+    wt.preserve_failed_run("main", "x")
 
 
 def test_workflows_and_changed_paths_are_those_of_the_branch(world: World, wt: Worktree) -> None:
