@@ -9,6 +9,7 @@ from delivery.github import QueuedIssue
 Key = tuple[str, int]
 """An issue: its repository's name in small letters, and its number."""
 _Issue = TypeVar("_Issue", bound=Hashable)
+_LONGEST = 8  # issues that are named of a cycle
 
 
 def cycle_of(start: _Issue, waits: Mapping[_Issue, Sequence[_Issue]]) -> tuple[_Issue, ...]:
@@ -30,6 +31,12 @@ def cycle_of(start: _Issue, waits: Mapping[_Issue, Sequence[_Issue]]) -> tuple[_
                 came_from[there] = here
                 waiting.append(there)
     return ()
+
+
+def ring_of(cycle: Sequence[str]) -> list[str]:
+    """Return what to name of a cycle: the way back to where it began, of a long one its first part and its end."""
+    ring = [*cycle, cycle[0]]
+    return [*ring[:_LONGEST], "…", ring[-1]] if len(ring) > _LONGEST + 1 else ring
 
 
 def waits_of(issue: QueuedIssue, repository: str) -> dict[Key, tuple[Key, ...]]:

@@ -100,7 +100,7 @@ def fail(
     secondary: list[str] = []
     before = interruption.recorded
     if worktree is not None and result is not Result.POLICY_REFUSAL:
-        report("bringing what was made to origin")
+        report("seeing that what was made is on origin, or kept here")
         journal.enter("preserve", cause=cause, code=code, stage=stage)
         _preserve(worktree, base, cause, secondary)
     journal.enter("draft", result=result, cause=cause, code=code, stage=stage)

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from delivery.base_fix_choice import BASE_FIX
 from delivery.branches import branch_number
+from delivery.cycles import ring_of
 from delivery.github import Deed, Role
 from delivery.labelling import Labelling, changes_since, labelling, labelling_before
 from delivery.ready_facts import Fact, Facts, Lets, Name, clock, lets, listed, who, why_not, worn
@@ -136,9 +137,7 @@ def _blockers(facts: Facts) -> Fact:
         closed = f"; {listed(facts, issue.blockers)} closed" if issue.blockers else ""
         return Fact(Name.BLOCKERS, Lets.YES, f"is blocked by no open issue{closed}")
     if facts.cycle:
-        said.append(
-            f"waits for itself ({' waits for '.join((*facts.cycle, facts.cycle[0]))}): take one of the links away"
-        )
+        said.append(f"waits for itself ({' waits for '.join(ring_of(facts.cycle))}): take one of the links away")
     return Fact(Name.BLOCKERS, Lets.NO, ", and ".join(said))
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from delivery.errors import GitHubError, PreflightError
+from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError
 from delivery.issue_url import IssueUrl
 from runner.access import Access, with_access
 from runner.picking import picking
@@ -31,6 +31,8 @@ def _explain(access: Access, issue_url: str, base: str | None, *, as_json: bool)
         raise PreflightError(f"{url} is no issue of the repository that this is a clone of; run this in a clone of it")
     try:
         told = picking(access, base, {}).pickup.explain(url.number)
+    except GitHubNotFoundError as error:
+        raise PreflightError(f"there is no issue {url}, or the token may not read it") from error
     except GitHubError as error:
         raise unanswered(error) from error
     if as_json:

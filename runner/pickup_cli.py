@@ -34,7 +34,9 @@ def pickup(
         int | None, typer.Option(help="How many sub-issues to work on at once. Default: 3.", metavar="N", min=1)
     ] = None,
     loop: Annotated[bool, typer.Option("--loop", help="Go on with the next pass, until a signal comes.")] = False,
-    every: Annotated[str, typer.Option(help="How long to wait between two passes: 90s, 5m, 1h.")] = "5m",
+    every: Annotated[
+        str | None, typer.Option(help="How long --loop waits between two passes: 90s, 5m (the default), 1h.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document for each pass.")] = False,
 ) -> None:
     """Take the lowest issue that is ready for an agent, and work on it as `nightkeep run` would.
@@ -46,8 +48,10 @@ def pickup(
     from runner.pickup_command import PickupOptions, pick_up
     from runner.settings import read_duration
 
+    if every and not loop:
+        raise typer.BadParameter("it says how long --loop waits; give that as well", param_hint="--every")
     try:
-        seconds = read_duration(every)
+        seconds = read_duration(every or "5m")
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--every") from error
     options = PickupOptions(

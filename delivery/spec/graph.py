@@ -5,12 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from delivery.causes import Code
 from delivery.child_runs import ChildEnding
-from delivery.cycles import cycle_of
+from delivery.cycles import cycle_of, ring_of
 from delivery.github import Linked, Ticket
 from delivery.issue_state import State
 from delivery.ready_facts import UNREADY, worn
-
-_LONGEST_CYCLE = 8  # Tickets that are named of one
 
 Attempts = Mapping[str, ChildEnding | None]
 """The Runs that this Spec run has started, by the Tickets' names; None for one that has not ended.
@@ -172,6 +170,5 @@ class Graph:
 
 
 def _named(cycle: Sequence[str]) -> str:
-    ring = [*cycle, cycle[0]]
-    shown = [*ring[:_LONGEST_CYCLE], "…", ring[-1]] if len(ring) > _LONGEST_CYCLE + 1 else ring
+    shown = ring_of(cycle)
     return " is blocked by ".join(shown[:2]) + "".join(f", that by {name}" for name in shown[2:])

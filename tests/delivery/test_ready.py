@@ -105,6 +105,11 @@ def passed(facts: Facts) -> tuple[Name, str] | None:
             "is blocked by #3, and waits for itself (#7 waits for #3 waits for #7): take one of the links away",
         ),
         (
+            replace(issue(blockers=(other(3),)), cycle=("#7", *(f"#{n}" for n in range(20, 80)))),
+            Name.BLOCKERS,
+            "waits for #24 waits for #25 waits for #26 waits for … waits for #7): take one of the links away",
+        ),
+        (
             issue(blockers=tuple(other(number) for number in range(20, 32))),
             Name.BLOCKERS,
             "is blocked by #20, #21, #22, #23, #24, #25, #26, #27, #28, #29 and 2 more",

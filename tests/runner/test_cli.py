@@ -66,6 +66,7 @@ def test_the_commands_stand_in_the_order_of_their_use(tmp_path: Path) -> None:
         ("hub", "--root", "x", "--check", "x"),
         ("demo", "now"),
         ("pickup", "--loop", "--every", "soon"),
+        ("pickup", "--every", "5m"),
     ],
 )
 def test_a_wrong_command_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:

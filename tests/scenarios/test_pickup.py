@@ -247,6 +247,9 @@ def test_explain_tells_fact_by_fact(stage: Stage) -> None:
     result = stage.command(*arguments)
     assert (result.status, result.stderr) == (0, ""), result
     assert f"#{number} waits for #{blocker} waits for #{number}" in result.stdout
+    missing = stage.command("explain", stage.url(99), "--token-file", str(stage.token_file))
+    assert (missing.status, missing.stdout) == (2, ""), missing
+    assert f"there is no issue {stage.url(99)}, or the token may not read it\n" in missing.stderr
     assert stage.everything() == before
 
 

@@ -16,7 +16,15 @@ pytestmark = pytest.mark.drawn
 
 _MOMENTS = 100 if full() else 2
 # What a Run says at the beginning of each part of it; "" is its very start.
-_PARTS = ("", "working in", "starting the agent", "starting the agent", "pushing", "bringing what was made", "turning")
+_PARTS = (
+    "",
+    "working in",
+    "starting the agent",
+    "starting the agent",
+    "pushing",
+    "seeing that what",
+    "turning",
+)
 _WORK = """\
 for n in 1 2 3 4 5 6 7 8; do
     echo $n > file-$n.txt; git add file-$n.txt; [ $((n % 3)) = 0 ] && git commit -qm "to $n"; echo again >> file-$n.txt
