@@ -7,8 +7,8 @@ import typer
 
 RUN_EPILOG = """\
 Exit status: 0 delivered, 1 failed with nothing left only here, 2 not begun, 3 failed with something kept only on this
-machine, 4 refused by GitHub's rules, 70 a bug, 128+n ended by signal n. Standard output holds the pull request's URL
-and nothing else.
+machine, 4 not merged but left ready for a person, 70 a bug, 128+n ended by signal n. Standard output holds the pull
+request's URL and nothing else.
 """
 
 TokenFile = Annotated[
