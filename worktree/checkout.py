@@ -48,14 +48,13 @@ class Ledger:
     origin that the run moved and was seen to have moved, the latest last; `local` the rescue refs that this machine
     alone has. `reached` are pairs of a head and a commit that it reaches. `built_on` is where origin had the branches
     that the work holds, as far as they have moved; `rewritten` says what others took off one of them. `snapshots` are
-    those taken, by their refs;
-    `joined` the commits that others of the refs hold together. `bundles` are the commits in each bundle of the store.
-    `places` is what else a person is told: (what, where) in the order it came about. `filters` are the names of those
-    switched off, `reconfigured` the clone's settings that changed. `refs_seen` are the Launch repository's refs as they
-    were when somebody looked last, `of_others` the branches that other runs had whenever somebody looked. `failed` says
-    that the run failed, or that nobody knows that it was delivered, `lacks_lfs` that origin lacks Git LFS objects of
-    what was pushed. `checkpoint` is the last one here, `checkpoint_sent` the last one that origin was seen to hold, and
-    it may hold any of `checkpoints_offered`.
+    those taken, by their refs; `joined` the commits that others of the refs hold together. `bundles` are the commits in
+    each bundle of the store. `places` is what else a person is told: (what, where) in the order it came about.
+    `filters` are the names of those switched off, `reconfigured` the clone's settings that changed. `refs_seen` are the
+    Launch repository's refs as they were when somebody looked last, `of_others` the branches that other runs had
+    whenever somebody looked. `failed` says that the run failed, or that nobody knows that it was delivered, `lacks_lfs`
+    that origin lacks Git LFS objects of what was pushed. `checkpoint` is the last one here, `checkpoint_sent` the last
+    one that origin was seen to hold, and it may hold any of `checkpoints_offered`.
     """
 
     held: set[str] = field(default_factory=set)
