@@ -135,7 +135,7 @@ def test_a_checked_out_branch_that_is_not_on_origin(stage: Stage) -> None:
     refused(
         run(stage, stage.url(stage.issue())),
         "Base branch mine is not on origin; push it (git push origin mine)",
-        "--base main",
+        "--base BRANCH",
     )
 
 
@@ -212,9 +212,9 @@ def with_agent(stage: Stage, agent: str) -> Result:
 @pytest.mark.parametrize(
     ("agent", "said"),
     [
-        ("no-such-agent --fast", "the agent 'no-such-agent' was not found"),
+        ("no-such-agent --fast", "the agent 'no-such-agent' is not on PATH"),
         ("./no-such-agent", "the agent './no-such-agent' was not found"),
-        (".", "the agent '.' was not found"),
+        (".", "the agent '.' is not on PATH"),
         ("./a.txt", "or cannot be executed"),
         ("", "--agent: is empty; leave the flag out, or give it a value"),
         ("  ", "--agent: is empty"),
