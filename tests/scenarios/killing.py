@@ -182,7 +182,9 @@ def found(stage: Stage, content: str) -> bool:
     if blob in git(stage.clone, "rev-list", "--objects", "--glob=refs/nightkeep"):
         return True
     store = stage.clone / ".git" / "nightkeep" / "rescue"
-    return any(file.read_text() == content for file in store.rglob("*") if file.is_file() and file.suffix != ".json")
+    return any(
+        file.read_bytes() == content.encode() for file in store.rglob("*") if file.is_file() and file.suffix != ".json"
+    )
 
 
 def worktrees_without_a_record(stage: Stage) -> list[Path]:

@@ -68,7 +68,7 @@ def explained(stage: Stage, number: int) -> dict[str, str]:
     return {
         one["fact"]: one["text"]
         for one in stage.command(*command, NIGHTKEEP_PICKUP_SETTLE="1s").document["facts"]
-        if one["lets"] != "yes"
+        if one["lets"] not in ("yes", "moot")
     }
 
 

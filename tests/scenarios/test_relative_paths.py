@@ -65,7 +65,7 @@ def test_the_command_to_go_on_works_from_anywhere(stage: Stage, below: Path) -> 
     result = nightkeep("run", stage.url(number), *options, cwd=below, environment=stage.environment)
     assert result.status == 1, result
     note = stage.note(stage.pull()["number"])
-    assert f"in a clone of this repository (its paths are those of {host_name()}):" in note
+    assert f"in a clone of this repository on {host_name()} (elsewhere change the paths):" in note
     command = note.split("```sh\n")[1].split("\n```")[0]
     again = [
         *("nightkeep", "run", stage.url(number), "--agent"),
