@@ -85,7 +85,7 @@ def test_outside_of_a_clone_the_machine_is_shown(tmp_path: Path) -> None:
     user("agent: mine\n")
     result = config(tmp_path, "show")
     assert rows(result)["agent"] == ("mine", "~/.config/nightkeep/config.yml:1")
-    assert "this is no clone" in result.stderr
+    assert "not in a clone of a repository on a server" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_order_is_respected_it_ends_and_the_checklist_is_true(stage: Stage, seed
     tried = {int(line.split()[1]) for line in order(stage)}
     assert tried == landing | {number for number in failing if landing >= set(blockers[number])}
     for number, row in enumerate(rows(stage), start=2):
-        assert row.startswith(f"- [{'x' if number in landing else ' '}] #{number}: "), row
+        assert row.startswith(f"- [{'x' if number in landing else ' '}] #{number} `A part`: "), row
         assert ("merged," in row, ": failed" in row, "blocked by" in row) == (
             number in landing,
             number in tried - landing,
