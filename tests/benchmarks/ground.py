@@ -113,6 +113,9 @@ class Ground:
         )
 
     def _file_issue(self) -> None:
-        body = {"title": "Add a lamp", "body": "It is dark.", "labels": ["ready-for-agent"]}
+        made_once = {"name": "in-progress"}  # by the first Run in a repository
         headers = {"Authorization": f"Bearer {WRITER}"}
+        labels = f"{self.api}/repos/{NAME}/labels"
+        requests.post(labels, json=made_once, headers=headers, timeout=60).raise_for_status()
+        body = {"title": "Add a lamp", "body": "It is dark.", "labels": ["ready-for-agent"]}
         requests.post(f"{self.api}/repos/{NAME}/issues", json=body, headers=headers, timeout=60).raise_for_status()
