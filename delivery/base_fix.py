@@ -60,6 +60,8 @@ class BaseFixes:
     _awaited: int | None = field(default=None, init=False)
     _told: set[str] = field(default_factory=set, init=False)
     _began: float = field(default_factory=time.monotonic, init=False)
+    kept_here: tuple[tuple[str, str], ...] | None = field(default=None, init=False)
+    """Where is what this machine alone has of a Run that failed to mend it, as (what, where); None for nothing."""
 
     def have_made(self, ailment: Ailment) -> BaseFixed | None:
         """Return what came of the Base fix, when it has ended; None when the Base branch has moved before it began.
@@ -174,7 +176,10 @@ class BaseFixes:
                     self.runs.tell()
                 fence.tick()
                 self.stages.worktree.keep_fence()
-        return ended[issue]
+        ending = ended[issue]
+        if ending.is_kept_here:
+            self.kept_here = tuple((f"#{issue}, {what}", where) for what, where in ending.places)
+        return ending
 
     def _wanted(self, ailment: Ailment) -> QueuedIssue | None:
         """Return the oldest open issue about it that is wanted by somebody whose word counts."""

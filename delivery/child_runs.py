@@ -26,6 +26,11 @@ class ChildEnding:
     preserved: Preserved = Preserved.NOTHING_MADE
     places: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def is_kept_here(self) -> bool:
+        """Whether this machine alone has something that it made."""
+        return not self.merged and self.preserved is Preserved.MACHINE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredBy:

@@ -138,6 +138,7 @@ class Run(Parts):
                 journal=self.journal,
                 report=self.report,
             )
+            fixes = self._base_fixes(stages, conventions)
             delivery = Delivery(
                 stages=stages,
                 conventions=conventions,
@@ -145,7 +146,7 @@ class Run(Parts):
                 pull_requests=pull_requests,
                 redact=self.redact,
                 opening=opening,
-                base_fixes=self._base_fixes(stages, conventions),
+                base_fixes=fixes,
                 taken=claim.taken,
             )
             ended = delivery.carry_out()
@@ -154,7 +155,10 @@ class Run(Parts):
             names = ", ".join(worktree.filters_off)
             self.report(f"git filters that appeared during the run were switched off: {names}")
         self.report(str(worktree.ending))
-        return outcome_of(self, worktree, plan.base, ended, _log_of(stages))
+        outcome = outcome_of(self, worktree, plan.base, ended, _log_of(stages))
+        if fixes is None or fixes.kept_here is None:
+            return outcome
+        return replace(outcome, preserved=Preserved.MACHINE, places=(*outcome.places, *fixes.kept_here))
 
     def _acquire(self, plan: Plan, claim: Claim) -> Worktree:
         acquire = Worktree.resume if isinstance(plan.choice, Continuation) else Worktree.create

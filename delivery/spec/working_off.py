@@ -106,7 +106,7 @@ class WorkingOff:
         return tuple(
             (f"{name}, {what}", where)
             for name, ending in self.attempts.items()
-            if ending is not None and ending.preserved is Preserved.MACHINE and not ending.merged
+            if ending is not None and ending.is_kept_here
             for what, where in ending.places
         )
 
@@ -114,7 +114,7 @@ class WorkingOff:
     def is_kept_here(self) -> bool:
         """Whether a failed Run has kept something only on this machine."""
         endings = [ending for ending in self.attempts.values() if ending is not None]
-        return any(ending.preserved is Preserved.MACHINE and not ending.merged for ending in endings)
+        return any(ending.is_kept_here for ending in endings)
 
     @property
     def _is_stopping(self) -> bool:

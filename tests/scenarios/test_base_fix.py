@@ -133,6 +133,26 @@ def test_an_issue_that_a_person_keeps_is_left_to_people(stage: Stage) -> None:
     assert the_fix(stage)["state"] == "open"
 
 
+def test_what_a_base_fix_keeps_here_alone_is_told_of_the_run_that_started_it(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, LINT)
+    stage.world.hook("update", "case $1 in refs/heads/issue-3|refs/nightkeep/rescue/*) exit 1;; esac")
+    result = stage.run(stage.issue(), agent(stage, "echo half > half.txt; exit 3"), "--json", **FIX)
+    document = result.document
+    assert (the_fix(stage)["number"], result.status, document["preserved"]) == (3, 3, "machine"), result
+    assert any(place["what"] == "#3, worktree" for place in document["places"]), document["places"]
+
+
+def test_a_base_fix_that_is_killed_keeps_its_work(stage: Stage) -> None:
+    stage.hub.ci.add(NAME, LINT)
+    runner = "$(ps -o ppid= -p $PPID)"  # an agent's parent is its session's supervisor
+    result = stage.run(
+        stage.issue(), agent(stage, f"echo half > half.txt; kill -9 {runner}; sleep 60"), "--json", **FIX
+    )
+    assert (result.status, result.document["code"]) == (1, "base-fix-failed"), result
+    assert stage.world.origin_file(f"issue-{the_fix(stage)['number']}", "half.txt") == "half"
+    assert stage.worktrees() == []
+
+
 def test_one_that_does_not_help_is_the_only_one(stage: Stage) -> None:
     stage.hub.ci.add(NAME, Check("lint", command="test -e linted.txt && ! grep -q branch lamp.txt", branches="issue-2"))
     stage.hub.ci.add(NAME, Check("lint", conclusions=("failure",), branches="main"))
