@@ -180,7 +180,8 @@ class Watch:
         self._said = said
         until = datetime.now(UTC) + timedelta(seconds=awaited.seconds)
         named = f": {awaited.names}" if awaited.names else ""
-        self.report(f"waiting for {awaited.what}, until {until:%H:%M} UTC at most{named}")
+        since = f", for {listing.waited / 60:.0f} min now" if reminders(listing.waited) else ""
+        self.report(f"waiting for {awaited.what}{since}, until {until:%H:%M} UTC at most{named}")
 
     def _sleep(self, seconds: float) -> None:
         self.interruption.wait(seconds, self.keep_fence)
