@@ -8,11 +8,11 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from worktree.errors import GitError, GitTimeoutError, Interrupted
 from worktree.interruption import Interruption
@@ -207,21 +207,21 @@ class Git:
         self, arguments: Sequence[str], stdin: bytes | None, pass_fds: Sequence[int]
     ) -> "subprocess.Popen[bytes]":
         # Its `env` can add a variable but not remove one, so `env -u` does. `-C` and not a working directory,
-        # because GitPython runs the command elsewhere when that directory is missing.
+        # because GitPython runs the command elsewhere when that directory is missing. SIGXFSZ stays ignored, as Python
+        # has it: git hears of a file that may not grow and takes its locks away, where the signal would leave them.
         environment = {**_ENVIRONMENT, **self.environment}
         removed = [f"--unset={name}" for name in os.environ if _unwanted(name) and name not in environment]
         fixed = [word for key, value in (*_SETTINGS, *self.settings) for word in ("-c", f"{key}={value}")]
         argv = ["env", *removed, "git", "-C", str(self.directory), *self.selectors, *fixed, *arguments]
         try:
-            with tempfile.TemporaryFile() as source:
-                source.write(stdin or b"")
-                source.seek(0)
+            with _file_of(stdin) as source:
                 running = _gitpython()().execute(
                     argv,
-                    istream=source if stdin is not None else None,
+                    istream=source,
                     as_process=True,
                     env=environment,
                     start_new_session=True,
+                    restore_signals=False,
                     pass_fds=tuple(pass_fds),
                 )
         except OSError as error:  # a full disk, too
@@ -323,6 +323,18 @@ def _gitpython() -> "type[GitPython]":
             del os.environ[name]
         os.environ.update(before)
     return GitPython
+
+
+@contextlib.contextmanager
+def _file_of(stdin: bytes | None) -> Iterator[BinaryIO | None]:
+    """Have a file to read `stdin` from, which cannot block as a pipe can."""
+    if stdin is None:
+        yield None
+        return
+    with tempfile.TemporaryFile() as source:
+        source.write(stdin)
+        source.seek(0)
+        yield source
 
 
 def _unwanted(name: str) -> bool:

@@ -1,6 +1,7 @@
 """Git is run with a deadline, in a session of its own, with nothing inherited that was meant for somebody else."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -243,3 +244,15 @@ def test_opening_a_clone_changes_nothing(world: World) -> None:
     before = {path: path.stat().st_mtime_ns for path in world.launch.rglob("*")}
     Launch.open(world.launch, interruption=Interruption())
     assert {path: path.stat().st_mtime_ns for path in world.launch.rglob("*")} == before
+
+
+def test_git_leaves_no_lock_behind_where_a_file_may_not_grow(world: World) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(GitError) as refused:
+            here(world).run("update-ref", "refs/heads/made", "HEAD")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "couldn't write" in str(refused.value)
+    here(world).run("update-ref", "refs/heads/made", "HEAD")
