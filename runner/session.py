@@ -151,11 +151,13 @@ class AgentSessions:
         limits = self._limits
         deadline = time.monotonic() + orders.wall + _stop_time(limits.grace)
         supervisor.send(json.dumps(asdict(orders)))
+        silence = _Silence(limits.idle, self._progress)
         stopping = False
         interrupted = False
         more = False
         while not supervisor.answered(0 if more else _POLL) and time.monotonic() < deadline:
             more = follower.follow()
+            silence.note(ended=more)
             if self._interruption.recorded is None:
                 watch.tick()
             elif not interrupted:
@@ -265,6 +267,25 @@ def _duration(seconds: float) -> str:
 def _stop_time(grace: float) -> float:
     """Return how long the supervisor may take for its whole stop sequence."""
     return 2 * grace + KILL_WAIT + _SLACK
+
+
+class _Silence:
+    """Says of each silence, once, that half of the time is over after which the agent is stopped."""
+
+    def __init__(self, most: float, say: Callable[[str], None]) -> None:
+        self._most = most
+        self._say = say
+        self._since = time.monotonic()
+        self._said = False
+
+    def note(self, *, ended: bool) -> None:
+        if ended:
+            self._since, self._said = time.monotonic(), False
+        elif not self._said and time.monotonic() - self._since > self._most / 2:
+            self._said = True
+            self._say(
+                f"[nothing was printed for {_duration(self._most / 2)}; after {_duration(self._most)} it is stopped]"
+            )
 
 
 class _Spool:

@@ -54,7 +54,7 @@ def world(tmp_path: Path) -> World:
 # The whole suite plays a part, the same each time, of what starts whole Runs or much of git: so many cases of each
 # parametrised test, by directory, and this share of the scenarios. A full proof, or one file, plays all.
 _CASES = {"scenarios": 1, "worktree": 2}
-_SHARE = 0.15
+_SHARE = 0.1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -241,6 +241,7 @@ def test_idle_limit(world: World) -> None:
     result = world.run("sh", "-c", "for i in 1 2 3 4 5; do echo $i; sleep 0.2; done; sleep 1000", idle=0.6)
     assert (result.end, result.final_text) == (SessionEnd.IDLE_LIMIT, "1\n2\n3\n4\n5")
     assert result.cause == "the agent printed nothing for 0.6 seconds and was stopped"
+    assert world.lines[-1] == "[nothing was printed for 0.3 seconds; after 0.6 seconds it is stopped]"
 
 
 def test_output_limit(world: World) -> None:
