@@ -194,8 +194,13 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
             return "the work is on origin; some files are only on the machine that ran it, see below"
         case Preserved.MACHINE:
             return "something is kept only on the machine that ran it, see below"
-        case Preserved.NOTHING_MADE:
+        case Preserved.NOTHING_MADE if outcome.interruption or outcome.overtaken:
             return "nothing was made"
+        case Preserved.NOTHING_MADE:
+            return (
+                "nothing was made. `nightkeep pickup` lets the issue wait before it takes it again; until when, "
+                f"{_code(f'nightkeep explain {outcome.issue_url}', room)} says"
+            )
 
 
 def _kind(outcome: Outcome) -> str:

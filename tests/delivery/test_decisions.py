@@ -285,7 +285,7 @@ def test_a_note_says_everything() -> None:
     [
         (Preserved.ORIGIN, "everything is on origin"),
         (Preserved.MACHINE, "kept only on the machine that ran it"),
-        (Preserved.NOTHING_MADE, "nothing was made"),
+        (Preserved.NOTHING_MADE, "nothing was made. `nightkeep pickup` lets the issue wait"),
     ],
 )
 def test_a_note_says_where_things_are(preserved: Preserved, said: str) -> None:
