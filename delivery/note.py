@@ -231,8 +231,11 @@ def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     if outcome.retained is None or outcome.worktree is None:
         return ""
     branch, path = shlex.quote(outcome.branch), shlex.quote(visible(str(outcome.worktree)))
+    # The cause was said already.
+    more = outcome.retained.removeprefix(f"{outcome.cause}; ")
+    why = _code(more, room) if more == outcome.retained else f"of that; {_code(more, room)}"
     return (
-        f"**Kept on {_code(facts.host, room)}** is the worktree, because {_code(outcome.retained, room)}. Until "
+        f"**Kept on {_code(facts.host, room)}** is the worktree, because {why}. Until "
         "somebody has released it, in the clone beside it, no Run from there works on this branch. This shows what it "
         "holds, asks, and loses nothing:\n\n"
         f"{fenced(f'nightkeep worktrees release {path}', 'sh')}\n\n"

@@ -103,7 +103,7 @@ class GitTimeoutError(GitError):
 
 
 class PushRefused(GitError):  # noqa: N818 - it says what happened, as `Interrupted` does
-    """Origin did not take a push of `refs`: none of them is what it was to be. `refusal` says why.
+    """Origin did not take a push: no ref is what it was to be. `refs` are those that it refused, `refusal` says why.
 
     Its text is one line for a person; what git said is in the fields.
     """

@@ -91,7 +91,9 @@ _PASSING = re.compile(
 
 _CODE = re.compile(r"GH\d{3}\b")
 _PROGRESS = re.compile(r"[A-Z][a-z]+ [a-z]+: +\d+(?:%|,|$)|Processed \d+ references|Trace: |See https?://")
-_ADVICE = re.compile(r"\(\?\)|https?://\S+$|Resolve the following|Review all repository rules|locations:$")
+_ADVICE = re.compile(
+    r"\(\?\)|https?://\S+$|Resolve the following|Review all repository rules|locations:$|hook declined to update"
+)
 _NOISE = ("failed to push some refs", "Please make sure you have", "and the repository exists")
 
 
@@ -103,9 +105,13 @@ def read_refusal(stdout: str, stderr: str) -> Refusal:
     return Refusal(_kind(reasons, remote, own), _words(reasons, remote, own))
 
 
-def is_for_others(status: str) -> bool:
-    """Whether git says of a ref, `[rejected] (reason)`, that it was refused only because another one was."""
-    return status.partition("] ")[2].removeprefix("(").removesuffix(")") in _OTHERS
+def refused_refs(stdout: str) -> dict[str, str]:
+    """Return the refs of origin that `git push --porcelain` says were refused, each with git's word for it.
+
+    Not those that were refused only because another one was.
+    """
+    rows = [line.split("\t") for line in stdout.splitlines() if line.startswith("!\t")]
+    return {row[1].partition(":")[2]: row[2] for row in rows if _bracketed(row[2]) not in _OTHERS}
 
 
 def _kind(reasons: Sequence[str], remote: Sequence[str], own: Sequence[str]) -> RefusalKind:
@@ -147,7 +153,11 @@ def _reasons(stdout: str) -> Iterator[str]:
     """Yield what stands in the brackets of each refused ref: `!<tab>from:to<tab>[rejected] (reason)`."""
     for line in stdout.splitlines():
         if line.startswith("!\t"):
-            yield line.rsplit("\t", 1)[1].partition("] ")[2].removeprefix("(").removesuffix(")")
+            yield _bracketed(line.rsplit("\t", 1)[1])
+
+
+def _bracketed(status: str) -> str:
+    return status.partition("] ")[2].removeprefix("(").removesuffix(")")
 
 
 def _remote_lines(stderr: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from worktree.errors import GitError, GitTimeoutError, Interrupted, PushRefused
 from worktree.git import Completed, Git
 from worktree.lfs import LfsStore, can_upload, is_lfs_setting
 from worktree.reading import read_regular
-from worktree.refusal import RefusalKind, is_for_others, read_refusal
+from worktree.refusal import RefusalKind, read_refusal, refused_refs
 from worktree.temporary import temporary_directory
 
 T = TypeVar("T")
@@ -189,11 +189,10 @@ class Remote:
         arguments = ["push", *flags, "--", self.url, *refspecs]
         with self._workplace() as (git, _):
             said = self._run(git, *arguments, limit=git.limits.push, accept=(0, 1))
-        rows = [line.split("\t") for line in said.text.splitlines() if line.startswith("!\t")]
-        if said.status and not rows:
+        refused = refused_refs(said.text)
+        if said.status and not refused:
             raise git.failure(arguments, said)
-        refused = {row[1].partition(":")[2]: git.redact(row[2]) for row in rows if not is_for_others(row[2])}
-        return Rehearsal(refused, is_atomic)
+        return Rehearsal({ref: git.redact(why) for ref, why in refused.items()}, is_atomic)
 
     def push(self, *updates: RefUpdate) -> tuple[str, ...]:
         """Make origin's refs name the given commits, all of them or none, and read them back.
@@ -235,8 +234,8 @@ class Remote:
                     return left
             if isinstance(error, GitTimeoutError):
                 raise
-            refusal = read_refusal(error.stdout, error.stderr)
-            raise PushRefused(error, refusal, [update.ref for update in updates]) from error
+            refs = refused_refs(error.stdout) or [update.ref for update in updates]
+            raise PushRefused(error, read_refusal(error.stdout, error.stderr), [*refs]) from error
         return left
 
     def _upload(self, git: Git, commits: Sequence[str], deadline: float) -> tuple[str, ...]:

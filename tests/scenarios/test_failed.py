@@ -198,12 +198,15 @@ def test_a_push_that_origin_rejects_keeps_worktree_and_branch(stage: Stage) -> N
 
 def test_a_finished_work_that_origin_rejects_is_kept_too(stage: Stage) -> None:
     number = stage.issue()
-    stage.world.hook("pre-receive", "exit 1")
+    stage.world.hook("update", 'case "$1" in refs/heads/*) echo not on my watch >&2; exit 1;; esac')
     result = stage.run(number, stage.agent(COMMITS))
     (kept,) = stage.worktrees()
     assert (result.status, result.stdout) == (3, ""), result
     assert (kept / "lamp.txt").exists()
-    assert "**Stage:** push" in stage.note(number)
+    note = stage.note(number)
+    assert "**Cause:** `origin did not take refs/heads/issue-1: not on my watch (hook declined)`" in note
+    assert "**Stage:** push" in note
+    assert note.count("not on my watch") == 1, note
     assert stage.labels(number) == {"bug", "in-progress"}
 
 

@@ -248,8 +248,9 @@ def test_what_origin_refuses_for_another_reason_is_not_taken_for_a_loss(world: W
     with fenced(world, fence, origin) as wt:
         work(wt)
         world.hook("update", 'case "$1" in refs/heads/*) echo no >&2; exit 1;; esac')
-        with pytest.raises(PushRefused):
+        with pytest.raises(PushRefused) as caught:
             wt.push()
+        assert str(caught.value) == "origin did not take refs/heads/issue-7: no (hook declined)"
         assert fence.lost is None
         world.hook("update", "exit 0")
         wt.push()

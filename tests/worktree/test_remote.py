@@ -114,7 +114,7 @@ def _name_in_the_way(world: World) -> None:
     [
         (_somebody_else, RefusalKind.NON_FAST_FORWARD, "fetch first"),
         (_hook_refuses, RefusalKind.UNKNOWN, "no (pre-receive hook declined)"),
-        (_update_hook_refuses, RefusalKind.UNKNOWN, "hook declined to update refs/heads/issue-7 (hook declined)"),
+        (_update_hook_refuses, RefusalKind.UNKNOWN, "hook declined"),
         (_name_in_the_way, RefusalKind.UNKNOWN, "cannot lock ref 'refs/heads/issue-7': 'refs/heads/issue-7/part' ex"),
         (
             World.take_origin_away,
