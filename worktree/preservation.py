@@ -1,5 +1,6 @@
 """Preserving a Failed run's work: the steps of `Worktree.preserve_failed_run`."""
 
+import shlex
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -149,7 +150,7 @@ def _mark_elsewhere(checkout: Checkout, state: State, base: str, reason: str, sn
     if snapshot is None or not _differs(checkout, state, base, snapshot.tree):
         return mine
     if state.branch != checkout.record.branch:
-        checkout.ledger.places.append(("HEAD was left on", state.branch or f"no branch, at {state.head}"))
+        checkout.ledger.places.append(("HEAD was left on", _where_left(checkout, state)))
     message = marker_message(checkout.git.redact(reason), datetime.now(UTC), host_name())
     marker = commit_tree(checkout.shared, snapshot.tree, [state.head] if state.head else [], message)
     if not publish(checkout, keep(checkout, "head", marker)):
@@ -157,6 +158,14 @@ def _mark_elsewhere(checkout: Checkout, state: State, base: str, reason: str, sn
     before = {checkout.record.pinned, tip, checkout.on_origin} - {None}
     forward = all(checkout.shared.answers("merge-base", "--is-ancestor", str(oid), marker) for oid in before)
     return marker if forward else mine
+
+
+def _where_left(checkout: Checkout, state: State) -> str:
+    if state.branch is None:
+        return f"no branch, at {state.head}"
+    new = f"refs/heads/{state.branch}" not in checkout.refs
+    remedy = f" (new, and still in the clone; be rid of it: git branch -D {shlex.quote(state.branch)})"
+    return state.branch + (remedy if new else "")
 
 
 def _stage(checkout: Checkout, state: State) -> None:

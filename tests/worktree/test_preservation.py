@@ -633,3 +633,19 @@ def test_what_was_made_on_a_persons_commit_stays_here_and_is_named(world: World)
     assert private in reason
     assert any(where.startswith(rescue_ref(wt, "made")) for what, where in wt.ending.places if what == "made")
     assert wt.ending.preserved is Preserved.MACHINE
+
+
+def test_a_branch_that_a_session_made_and_left_head_on_is_named_with_the_way_to_be_rid_of_it(world: World) -> None:
+    git(world.launch, "branch", "theirs")
+    left: dict[str, str] = {}
+    for branch, flags in {"its own": ["-b"], "theirs": []}.items():
+        with create(world, branch=f"issue-{len(left)}") as wt:
+            name = branch.replace(" ", "-")
+            git(wt.path, "checkout", "-q", *flags, name)
+            (wt.path / "a.txt").write_text(f"on {name}\n")
+            wt.preserve_failed_run("main", "x")
+        left[name] = dict(wt.ending.places)["HEAD was left on"]
+    assert left == {
+        "its-own": "its-own (new, and still in the clone; be rid of it: git branch -D its-own)",
+        "theirs": "theirs",
+    }
