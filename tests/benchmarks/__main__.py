@@ -1,12 +1,16 @@
-"""`python -m tests.benchmarks [N]`: one table, each time the median of N (10), with the least and the most.
+"""`python -m tests.benchmarks [N] [GROUP…]`: one table, each time the median of N (10), with the least and the most.
 
-With PROCESSOR_TIME in the environment: the rows of the large repository alone, and the time that processors worked.
-What is kept across file systems is measured where TMPDIR is on another one than the benchmarks' files.
+Each row goes to standard error as soon as it is there. Groups: runs, specs, picking, waiting, reclaim, large; all of
+them unless some are named. With PROCESSOR_TIME in the environment the time that processors worked is taken, and what
+has no such time is left out. What is kept across file systems is measured where TMPDIR is on another one than the
+benchmarks' files.
 """
 
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from tests.benchmarks.checkpoints import checkpoint_rows
@@ -22,10 +26,11 @@ from tests.benchmarks.waiting import waiting_rows
 from tests.benchmarks.worktrees import worktree_rows
 
 _MEMORY = Path("/dev/shm")
+_BY_CLOCK = ("runs", "specs", "waiting")  # of these a processor's time says nothing
 
 
-def main(rounds: int = 10) -> None:
-    """Measure everything and print it."""
+def main(rounds: int, groups: Sequence[str]) -> None:
+    """Measure what is named and print it."""
     place = _MEMORY if _MEMORY.is_dir() else None
     with (
         tempfile.TemporaryDirectory(prefix="nightkeep-benchmarks-", dir=place) as name,
@@ -34,12 +39,10 @@ def main(rounds: int = 10) -> None:
         root = Path(name)
         _seal(root)
         load = os.getloadavg()[0]
-        rows = [] if counts_processor_time() else [*start_rows(rounds), *run_rows(_made(root / "runs"), rounds)]
-        rows += [] if counts_processor_time() else spec_rows(_made(root / "specs"))
-        rows += picking_rows(_made(root / "picking"), rounds)
-        rows += [] if counts_processor_time() else waiting_rows(_made(root / "waiting"))
-        rows += reclaim_rows(_made(root / "reclaim"), rounds)
-        rows += _large_rows(root, Path(elsewhere), rounds)
+        rows = []
+        for row in _rows(root, Path(elsewhere), rounds, groups):
+            print(" | ".join(row.cells()), file=sys.stderr, flush=True)  # noqa: T201
+            rows.append(row)
     print(table(rows))  # noqa: T201
     print(  # noqa: T201
         f"\nMedian of {rounds} in turn with the other side, after one that does not count (least to most). "
@@ -48,11 +51,25 @@ def main(rounds: int = 10) -> None:
     )
 
 
-def _large_rows(root: Path, elsewhere: Path, rounds: int) -> list[Row]:
-    large = Large(_made(root / "large"))
-    rows = [*worktree_rows(large, rounds), *snapshot_rows(large, rounds), *checkpoint_rows(large, rounds)]
-    rows += keeping_rows(large, rounds)
-    return rows + across_rows(large.with_worktrees_in(elsewhere), rounds)
+def _rows(root: Path, elsewhere: Path, rounds: int, groups: Sequence[str]) -> Iterator[Row]:
+    measured: dict[str, Callable[[Path], Iterable[Row]]] = {
+        "runs": lambda place: chain(start_rows(rounds), run_rows(place, rounds)),
+        "specs": spec_rows,
+        "picking": lambda place: picking_rows(place, rounds),
+        "waiting": waiting_rows,
+        "reclaim": lambda place: reclaim_rows(place, rounds),
+        "large": lambda place: _large_rows(place, elsewhere, rounds),
+    }
+    for group in groups or measured:
+        if not (group in _BY_CLOCK and counts_processor_time()):
+            yield from measured[group](_made(root / group))
+
+
+def _large_rows(root: Path, elsewhere: Path, rounds: int) -> Iterator[Row]:
+    large = Large(root)
+    for rows in (worktree_rows, snapshot_rows, checkpoint_rows, keeping_rows):
+        yield from rows(large, rounds)
+    yield from across_rows(large.with_worktrees_in(elsewhere), rounds)
 
 
 def _seal(root: Path) -> None:
@@ -69,4 +86,5 @@ def _made(directory: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    numbers = [word for word in sys.argv[1:] if word.isdigit()]
+    main(int(*numbers or ["10"]), [word for word in sys.argv[1:] if not word.isdigit()])
