@@ -99,7 +99,11 @@ def killed(stage: Stage, arguments: Sequence[str], point: Point, exchanges: Exch
     process = started(stage, arguments, point, _KILL)
     if point.what == "api":
         exchanges.wanted, exchanges.victim = point.number, process.pid
-    process.communicate(timeout=60)
+    try:
+        process.communicate(timeout=60)
+    finally:
+        process.kill()  # one that hangs must not be taken for what the next test has left
+        process.communicate()
     exchanges.victim = 0
     return process.returncode == -signal.SIGKILL
 
