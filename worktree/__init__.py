@@ -26,10 +26,11 @@ from worktree.launch import Launch, name_in_the_way
 from worktree.machine import host_name
 from worktree.merging import Upstream
 from worktree.messages import read_messages
+from worktree.origin import Origin
 from worktree.reclaim import Orphan, orphans, read_held
 from worktree.record import Owner, Retained, alone, has_record, new_run_id, retained_by, runs_at_work, sweep_records
 from worktree.redaction import Redactor, secrets_in
-from worktree.remote import ABSENT, Origin, RefUpdate
+from worktree.remote import ABSENT, RefUpdate
 from worktree.run_refs import CHECKPOINTS, rescue_ref
 from worktree.server_time import ServerTime
 from worktree.store import rescued_by

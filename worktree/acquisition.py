@@ -14,9 +14,10 @@ from worktree.fence import Fence
 from worktree.inclusion import Included, include
 from worktree.launch import Launch, registered_paths
 from worktree.machine import boot_id, host_name, pid_namespace, pid_started
+from worktree.origin import Origin
 from worktree.reading import read_regular, read_words
 from worktree.record import Before, Made, RecordDirectory, RunRecord, new_run_id, read_records
-from worktree.remote import Origin, Remote
+from worktree.remote import Remote
 
 
 def acquire_new(

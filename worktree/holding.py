@@ -11,8 +11,8 @@ from worktree.files import list_files, private_index, show_hidden
 from worktree.git import Git
 from worktree.launch import Launch
 from worktree.made import named_commits
+from worktree.origin import Origin
 from worktree.reclaim import look_into, with_what_is_held
-from worktree.remote import Origin
 from worktree.run_refs import checkpoint_ref
 from worktree.state import State, read_status, state_of, state_without_files
 from worktree.temporary import temporary_directory

@@ -12,11 +12,13 @@ from worktree.configuration import read_configuration
 from worktree.errors import GitError, LaunchError
 from worktree.git import Git, Limits
 from worktree.interruption import Interruption
+from worktree.origin import Origin, pinned_settings
+from worktree.outage import Outage
 from worktree.processes import RUN_MARKER
 from worktree.reading import read_regular, read_words
 from worktree.record import RunRecord, owner_may_live, read_records
 from worktree.redaction import Redactor
-from worktree.remote import Origin, Outage, Remote, pinned_settings
+from worktree.remote import Remote
 from worktree.stash import StashEntry, read_stash
 from worktree.survey import Survey, survey
 

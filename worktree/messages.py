@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from worktree.launch import Launch
-from worktree.remote import Origin
+from worktree.origin import Origin
 
 _MOST = 1000  # refs that are looked at, the last of them by name
 _LONGEST = 1 << 16  # bytes of a message

@@ -12,10 +12,11 @@ from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.launch import Launch, checkout_noted_in
 from worktree.machine import boot_id, host_name
+from worktree.origin import Origin
 from worktree.processes import RUN_MARKER, at_work_in, stop_carrying
 from worktree.reading import read_words
 from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, read_records
-from worktree.remote import Origin, Remote
+from worktree.remote import Remote
 from worktree.run_refs import checkpoint_ref, rescue_ref
 from worktree.snapshot import read_snapshot
 

@@ -4,51 +4,27 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
-
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_before_delay, wait_exponential
 
 from worktree.configuration import git_environment
 from worktree.errors import GitError, GitTimeoutError, Interrupted, PushRefused
 from worktree.git import Completed, Git
-from worktree.lfs import LfsStore, can_upload, is_lfs_setting
+from worktree.lfs import LfsStore, can_upload
+from worktree.origin import Origin, offered
+from worktree.outage import Outage, Retries
 from worktree.reading import read_regular
 from worktree.refusal import RefusalKind, read_refusal, refused_refs
 from worktree.temporary import temporary_directory
 
 T = TypeVar("T")
 
-_ATTEMPTS = 4
 _REHEARSALS = 3
-_LONGEST_PAUSE = 30  # times the first one
-_OUTAGE = 0.8  # of the deadline of a push; the rest is for the push itself, once origin is back
 _LEAST = 0.1  # seconds that a command gets
 _LONGEST_SHALLOW = 1 << 24  # bytes
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
 ABSENT = ""  # as RefUpdate.expected: the ref must not exist yet; as RefUpdate.new: it is deleted
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a run pushes to, pinned before any agent starts: a URL, and the token that its host asks for.
-
-    `renew` returns the token as it is by now, None when it cannot tell. It is asked before each command and once more
-    after a refusal, so it must be quick; without a token to begin with it is not asked.
-    """
-
-    url: str
-    token: str | None = field(default=None, repr=False)
-    renew: Callable[[], str | None] | None = field(default=None, repr=False, compare=False)
-
-    def current(self) -> str | None:
-        """Return the token as it is by now."""
-        if self.token is None or self.renew is None:
-            return self.token
-        return self.renew() or self.token
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,32 +49,6 @@ class Rehearsal:
     is_atomic: bool
 
 
-@dataclass(slots=True)
-class Outage:
-    """Since when origin has not answered, by `time.monotonic`; `report` is told of each wait.
-
-    It may answer who reads, and take no push.
-    """
-
-    report: Callable[[str], object]
-    reading: float | None = None
-    pushing: float | None = None
-
-    def waited(self, *, pushes: bool) -> float:
-        """Notice that it did not answer; return for how many seconds it has not."""
-        now = time.monotonic()
-        if pushes:
-            self.pushing = now if self.pushing is None else self.pushing
-            return now - self.pushing
-        self.reading = now if self.reading is None else self.reading
-        return now - self.reading
-
-    def over(self, *, pushes: bool) -> None:
-        """Notice that it answered."""
-        self.reading = None
-        self.pushing = None if pushes else self.pushing
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
     """Origin as a run sees it.
@@ -109,9 +59,8 @@ class Remote:
     in where the token goes. `settings` are pinned, see `pinned_settings`; `known` are commits that origin is known
     to hold, so that a fetch asks for no more than what is new.
 
-    What may pass (a server that cannot be reached, or fails) is tried again after `pause` seconds, then after twice as
-    many and so on, a few times and within the deadline of a push. Where there is an `outage` to be waited out, it is
-    tried again for most of that deadline since origin was last reached, but once a signal is recorded a few times.
+    What may pass is tried again after `pause` seconds, while there is an `outage` to be waited out for longer, see
+    `Retries`.
     """
 
     git: Git
@@ -264,34 +213,7 @@ class Remote:
         return all(seen.get(update.ref, ABSENT) == update.new for update in updates)
 
     def _patiently(self, action: Callable[[], T], *, pushes: bool = False) -> T:
-        """Do something, and do it again when what failed may pass. A recorded interruption ends it, see `Git`."""
-        retrying = Retrying(
-            retry=retry_if_exception(_may_pass),
-            stop=partial(self._gives_up, pushes=pushes),
-            wait=wait_exponential(multiplier=self.pause, max=self.pause * _LONGEST_PAUSE),
-            before_sleep=self._tell,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        done = retrying(action)
-        if self.outage is not None:
-            self.outage.over(pushes=pushes)
-        return done
-
-    def _gives_up(self, state: RetryCallState, *, pushes: bool) -> bool:
-        limit, tried = self.git.limits.push, state.attempt_number >= _ATTEMPTS
-        waited = self.outage.waited(pushes=pushes) if self.outage else limit
-        patient = not self.git.interruption.recorded and waited + state.upcoming_sleep < _OUTAGE * limit
-        return (tried and not patient) or stop_before_delay(limit)(state)
-
-    def _tell(self, state: RetryCallState) -> None:
-        if self.outage is not None and state.attempt_number >= _ATTEMPTS:
-            self.outage.report(f"{RefusalKind.TRANSIENT}; trying again in {state.upcoming_sleep:.0f} s")
-
-    def _sleep(self, seconds: float) -> None:
-        # A signal that comes meanwhile ends the wait: what is to be completed has little time, then.
-        finishing = self.git.finishing and self.git.interruption.recorded is not None
-        self.git.interruption.wait(seconds, finishing=finishing)
+        return Retries(self.git, self.pause, self.outage).until_done(action, pushes=pushes)
 
     def _run(self, git: Git, *arguments: str, limit: float | None = None, accept: Collection[int] = (0,)) -> Completed:
         """Run a command with the token as it is by now, and again when it was refused and is another one by then."""
@@ -311,8 +233,8 @@ class Remote:
     ) -> Completed:
         if token is None:
             return git.within(**git_environment(self.settings)).run(*arguments, limit=limit, accept=accept)
-        with _offered(token) as source:
-            settings = [*self.settings, *_credential_settings(self.url, source)]
+        with offered(token, self.url) as (source, asking):
+            settings = [*self.settings, *asking]
             shielded = git.within(
                 **git_environment(settings), GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull
             )
@@ -347,32 +269,6 @@ class Remote:
             (directory / "shallow").write_bytes(read_regular(self.common / "shallow", _LONGEST_SHALLOW))
 
 
-def pinned_settings(configuration: Sequence[tuple[str, str, str]], origin: Origin) -> tuple[tuple[str, str], ...]:
-    """Choose the settings that a command to origin gets from the configuration as it stood at the start.
-
-    With a token the files are not read at all, so how to reach the server (proxies, certificates) is carried over
-    from the user's and the system's; headers and cookies are not, they may be credentials for somebody else.
-    Without one the user's files are read as ever and only the clone's own transport settings need carrying. Where
-    LFS objects are kept goes with both; the credential is for origin's host only.
-    """
-    return tuple((key, value) for scope, key, value in configuration if _carried(scope, key, origin.token is not None))
-
-
-def _carried(scope: str, key: str, shielded: bool) -> bool:  # noqa: FBT001 - a fact, not a flag
-    if shielded:
-        other = key.endswith(("extraheader", "cookiefile"))
-        return is_lfs_setting(key) or (scope in ("system", "global") and key.startswith("http.") and not other)
-    own = key.startswith(("http.", "credential.", "ssh.", "core.sshcommand")) or is_lfs_setting(key)
-    return scope in ("local", "worktree") and own
-
-
-def _may_pass(error: BaseException) -> bool:
-    # One that was stopped at its deadline has had its time.
-    if not isinstance(error, GitError) or isinstance(error, GitTimeoutError):
-        return False
-    return error.is_outage
-
-
 def _rest(deadline: float) -> float:
     return max(deadline - time.monotonic(), _LEAST)
 
@@ -387,30 +283,6 @@ def _push_arguments(url: str, updates: Sequence[RefUpdate]) -> list[str]:
     # Some servers cannot do several refs at once, and one ref needs no such promise.
     atomic = ["--atomic"] if len(updates) > 1 else []
     return ["push", "--porcelain", "--no-verify", *atomic, *leases, "--", url, *refspecs]
-
-
-@contextmanager
-def _offered(token: str) -> Iterator[int]:
-    """Yield a descriptor from which the credential helper reads the token, a line for each time that git asks.
-
-    A pipe, because an environment, an argument or a file can be read by other processes.
-    """
-    source, sink = os.pipe()
-    try:
-        with os.fdopen(sink, "w") as lines:
-            lines.write(f"{token}\n" * 8)
-        yield source
-    finally:
-        os.close(source)
-
-
-def _credential_settings(url: str, source: int) -> list[tuple[str, str]]:
-    parts = urlsplit(url)
-    helper = (
-        f'!f() {{ test "$1" = get && IFS= read -r token </dev/fd/{source}'
-        ' && printf "username=x-access-token\\npassword=%s\\n" "$token"; }; f'
-    )
-    return [("credential.helper", ""), (f"credential.{parts.scheme}://{parts.netloc}.helper", helper)]
 
 
 def _config(object_format: str | None) -> str:

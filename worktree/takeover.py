@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from worktree.checkout import Checkout
 from worktree.checkpoint import move_checkpoint, trailers_of
 from worktree.launch import Launch
-from worktree.remote import ABSENT, Origin, RefUpdate
+from worktree.origin import Origin
+from worktree.remote import ABSENT, RefUpdate
 from worktree.run_refs import checkpoint_ref, rescue_ref
 from worktree.snapshot import INDEX_SUBJECT, commit_tree
 

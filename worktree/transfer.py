@@ -12,7 +12,8 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from worktree.errors import TransferError
-from worktree.remote import ABSENT, Origin, RefUpdate
+from worktree.origin import Origin
+from worktree.remote import ABSENT, RefUpdate
 
 if TYPE_CHECKING:
     from requests import Response

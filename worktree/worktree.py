@@ -29,9 +29,9 @@ from worktree.merging import (
     new_in,
     workflow_texts,
 )
+from worktree.origin import Origin
 from worktree.preservation import preserve
 from worktree.reclaim import reclaim, reopen
-from worktree.remote import Origin
 from worktree.rescue import keep_snapshot, publish
 from worktree.state import read_state, why_unsettled
 from worktree.takeover import Takeover, go_on
