@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from worktree.checkout import Checkout, Ledger, selectors
+from worktree.checkout import Checkout, selectors
 from worktree.cleanup import clean_up
 from worktree.errors import AcquisitionError, BranchTakenError, GitError, LaunchError, WorktreeError
 from worktree.fence import Fence
 from worktree.inclusion import Included, include
 from worktree.launch import Launch, registered_paths
+from worktree.ledger import Ledger
 from worktree.machine import boot_id, host_name, pid_namespace, pid_started
 from worktree.origin import Origin
 from worktree.reading import read_regular, read_words

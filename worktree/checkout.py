@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from worktree.configuration import (
@@ -14,22 +14,15 @@ from worktree.configuration import (
     read_configuration,
     without_filters,
 )
-from worktree.errors import BranchRewrittenError, FenceLostError, PrivateWorkError, PushRefused, WorktreeError
+from worktree.errors import WorktreeError
 from worktree.fence import Fence
 from worktree.git import Git
 from worktree.inclusion import Included
-from worktree.reading import read_regular, read_words
+from worktree.ledger import Ledger
+from worktree.reading import read_words
 from worktree.record import RecordDirectory, RunRecord, read_records
-from worktree.refusal import Refusal, RefusalKind
-from worktree.remote import ABSENT, RefUpdate, Remote
-from worktree.run_refs import checkpoint_ref, rescue_ref
+from worktree.remote import Remote
 from worktree.screening import screen_files
-from worktree.snapshot import Snapshot
-
-_LONGEST_LOG = 1 << 26  # bytes
-# How the log of HEAD tells a commit that was made from one that was only moved to.
-_COMMITTING = ("commit", "cherry-pick", "revert", "am:", "rebase (pick)", "rebase (continue)", "rebase (reword)")
-_MOVING = "fast-forward"
 
 
 def selectors(admin: Path, path: Path) -> tuple[str, str]:
@@ -38,49 +31,6 @@ def selectors(admin: Path, path: Path) -> tuple[str, str]:
     Then nothing that an agent does to `.git`, `core.bare` or `core.worktree` makes our commands work elsewhere.
     """
     return (f"--git-dir={admin}", f"--work-tree={path}")
-
-
-@dataclass(slots=True)
-class Ledger:
-    """What was seen to be safe.
-
-    `held` are commits whose ids were read back from origin, or that such a commit reaches. `refs` are the refs of
-    origin that the run moved and was seen to have moved, the latest last; `local` the rescue refs that this machine
-    alone has. `reached` are pairs of a head and a commit that it reaches. `built_on` is where origin had the branches
-    that the work holds, as far as they have moved; `rewritten` says what others took off one of them. `snapshots` are
-    those taken, by their refs; `joined` the commits that others of the refs hold together. `bundles` are the commits in
-    each bundle of the store. `places` is what else a person is told: (what, where) in the order it came about.
-    `filters` are the names of those switched off, `reconfigured` the clone's settings that changed. `refs_seen` are the
-    Launch repository's refs as they were when somebody looked last, `of_others` the branches that other runs had
-    whenever somebody looked. `failed` says that the run failed, or that nobody knows that it was delivered, `lacks_lfs`
-    that origin lacks Git LFS objects of what was pushed. `checkpoint` is the last one here, `checkpoint_sent` the last
-    one that origin was seen to hold, and it may hold any of `checkpoints_offered`.
-    """
-
-    held: set[str] = field(default_factory=set)
-    refs: dict[str, str] = field(default_factory=dict)
-    local: dict[str, str] = field(default_factory=dict)
-    reached: set[tuple[str, str]] = field(default_factory=set)
-    built_on: dict[str, str] = field(default_factory=dict)
-    rewritten: str | None = None
-    snapshots: dict[str, Snapshot] = field(default_factory=dict)
-    joined: dict[str, frozenset[str]] = field(default_factory=dict)
-    bundles: dict[Path, frozenset[str]] = field(default_factory=dict)
-    places: list[tuple[str, str]] = field(default_factory=list)
-    filters: tuple[str, ...] = ()
-    reconfigured: tuple[str, ...] = ()
-    refs_seen: dict[str, str] = field(default_factory=dict)
-    of_others: set[str] = field(default_factory=set)
-    failed: bool = False
-    lacks_lfs: bool = False
-    checkpoint: str | None = None
-    checkpoint_sent: str | None = None
-    checkpoints_offered: set[str] = field(default_factory=set)
-
-    @property
-    def published(self) -> list[Snapshot]:
-        """The snapshots that origin holds, the latest last."""
-        return [snapshot for ref, snapshot in self.snapshots.items() if ref in self.refs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,21 +91,6 @@ class Checkout:
         if self.shared.answers("merge-base", "--is-ancestor", commit, head):
             seen.add((head, commit))
         return (head, commit) in seen
-
-    def rewritten(self, why: str, there: Mapping[str, str], *, holds: Collection[str] = ()) -> BranchRewrittenError:
-        """Take notice that others took commits off a branch, and return the error that says so.
-
-        `there` are the branches that were looked at, as origin has them, `holds` what they are known to hold besides.
-        Nothing else of what was pushed to branches counts as safe any more.
-        """
-        ledger, ref = self.ledger, self.branch_ref
-        if ref in ledger.refs and there.get(ref) != ledger.refs[ref]:
-            before = f"{ref} at {ledger.refs.pop(ref)} on origin"
-            ledger.places = [place for place in ledger.places if place[1] != before]
-        joined = {oid for rescue in ledger.refs for oid in ledger.joined.get(rescue, ())}
-        ledger.held = {*ledger.refs.values(), *joined, *holds, *self.of_those_here(there.values())}
-        ledger.rewritten = why
-        return BranchRewrittenError(why)
 
     def is_in_place(self) -> bool:
         """Whether `path` is still the directory that was acquired, and no link or other directory in its place."""
@@ -245,27 +180,6 @@ class Checkout:
         copied = dict.fromkeys(set(paths) & set(self.included.paths), "it was copied in by .worktreeinclude")
         return copied | {path: "a repository of its own" for path in paths if path.endswith("/")}
 
-    def private_commit(self, commit: str, now: Mapping[str, str]) -> str | None:
-        """Return a commit that a push of `commit` would publish and that was a person's alone, or None.
-
-        A person's alone is what their refs held when the run began, or hold now where the refs were there then, and
-        what origin was not seen to hold. Branches of other runs are nobody's, and neither is what was committed here.
-        """
-        published = {oid for ref, oid in self.refs.items() if ref.startswith("refs/remotes/origin/")} | self.ledger.held
-        runs = {f"refs/heads/{branch}" for branch in self.runs}
-        others = self.refs.keys() - runs - {self.branch_ref, "refs/stash"}
-        owned = [ref for ref in others if not ref.startswith(("refs/remotes/", "refs/nightkeep/checkpoints/"))]
-        moved = {now[ref] for ref in owned if ref in now} - self._committed()
-        theirs = ({self.refs[ref] for ref in owned} | self.stashes | moved) - published
-        if not theirs:
-            return None
-        offered = self._beyond({commit}, published)
-        return next(iter(sorted(offered & self._beyond(theirs, published))), None) if offered else None
-
-    def _on_origin_and_here(self) -> set[str]:
-        """Return the ids that origin's branches and tags name now, as far as their objects are here."""
-        return self.of_those_here(self.remote.read("refs/heads/*", "refs/tags/*").values())
-
     def of_those_here(self, oids: Iterable[str]) -> set[str]:
         """Return those of some ids whose objects are in the clone."""
         there = set(oids)
@@ -275,16 +189,6 @@ class Checkout:
         asked = "".join(f"{oid}\n" for oid in sorted(there - sure)).encode()
         answers = self.shared.run("cat-file", "--batch-check=%(objectname)", stdin=asked).text.splitlines()
         return sure | (there & set(answers))
-
-    def _committed(self) -> set[str]:
-        """Return the commits that were made in this worktree, as the log of its HEAD has them."""
-        try:
-            log = read_regular(self.admin / "logs" / "HEAD", _LONGEST_LOG)
-        except FileNotFoundError:
-            return set()
-        entries = (line.partition("\t") for line in log.decode(errors="replace").splitlines())
-        made = (entry for entry in entries if entry[2].startswith(_COMMITTING) and not entry[2].endswith(_MOVING))
-        return {entry[0].split(" ")[1] for entry in made}
 
     def refs_now(self) -> dict[str, str]:
         """Return the refs of the Launch repository as they are now."""
@@ -298,111 +202,9 @@ class Checkout:
     def _note_others(self) -> None:
         self.ledger.of_others |= {f"refs/heads/{record.branch}" for record in read_records(self.remote.common)}
 
-    def _beyond(self, commits: set[str], others: set[str]) -> set[str]:
-        lines = [*sorted(commits), *(f"^{oid}" for oid in sorted(others))]
-        return set(
-            self.shared.run(
-                "rev-list", "--ignore-missing", "--stdin", stdin="\n".join(lines).encode() + b"\n"
-            ).text.split()
-        )
-
-    def send(self, *updates: RefUpdate) -> tuple[str, ...]:
-        """Push refs as `Remote.push` does, with the fence's where there is one. Raises FenceLostError, or GitError."""
-        own = all(map(self._needs_no_fence, updates))
-        if self.fence is not None and not (own and self.fence.lost):
-            try:
-                return self.fence.push(self.remote, *updates)
-            except FenceLostError:
-                if not own:
-                    raise
-        return self.remote.push(*updates)
-
-    def _sent(self, update: RefUpdate) -> tuple[str, ...]:
-        """Send the push of one ref; tell commits that others put on the Issue branch from such that they took off it.
-
-        Raises as `push` does.
-        """
-        try:
-            return self.send(update)
-        except PushRefused as refused:
-            if update.ref != self.branch_ref or refused.refusal.kind is not RefusalKind.STALE_LEASE:
-                raise
-            there = self.remote.read(self.branch_ref)
-            found = self.remote.fetch(self.record.branch)[self.record.branch] if there else None
-            if why := self.why_rewritten(found, update.expected or ABSENT):
-                raise self.rewritten(why, there) from refused
-            if found == update.expected:
-                raise
-            behind = Refusal(RefusalKind.NON_FAST_FORWARD, refused.refusal.words)
-            raise PushRefused(refused, behind, refused.refs) from refused
-
-    def why_rewritten(self, found: str | None, before: str) -> str | None:
-        """Say what others took off the Issue branch, which is at `found` on origin and was at `before`; else None."""
-        branch = self.record.branch
-        if found is None:
-            return f"somebody deleted {branch} on origin, where it was at {before[:12]}; it is not put back"
-        if self.reaches(found, before):
-            return None
-        return (
-            f"somebody rewrote {branch} on origin: it is at {found[:12]}, without {before[:12]}; "
-            "what was taken off is not put back"
-        )
-
-    def _needs_no_fence(self, update: RefUpdate) -> bool:
-        """Whether it is the run's own, whoever has the issue: a rescue ref of its, or the end of its checkpoint."""
-        run_id = self.record.run_id
-        return update.ref.startswith(rescue_ref(run_id)) or (
-            update.new == ABSENT and update.ref == checkpoint_ref(run_id)
-        )
-
-    def push_branch(self, what: str) -> str:
-        """Push the Issue branch as it stands here, as a fast-forward; return its commit. Raises as `push` does."""
-        tip = self.tip()
-        self.push(what, self.step_to(tip), self.ledger.refs_seen)
-        return tip
-
-    def step_to(self, commit: str) -> RefUpdate:
-        """Return the move of origin's Issue branch to a commit: from where it was seen last, if that is a step forward.
-
-        A plain push would bring back what others took off. One that is no step forward origin refuses.
-        """
-        before = self.built_on
-        forward = before is not None and self.reaches(commit, before)
-        return RefUpdate(self.branch_ref, commit, before if forward else None)
-
     def tip(self) -> str:
         """Return the Issue branch's commit here. Raises WorktreeError when the branch is gone."""
         now = self.refs_now()
         if self.branch_ref not in now:
             raise WorktreeError(f"the local branch {self.record.branch} is gone")
         return now[self.branch_ref]
-
-    def push(self, what: str, update: RefUpdate, now: Mapping[str, str] | None = None) -> None:
-        """Push one ref, in one push with the fence's where there is one; enter it in the ledger for the last one.
-
-        `now` are the refs as they are, where somebody has just looked. Raises PrivateWorkError, before anything is
-        pushed, when that would publish a commit of the person's; FenceLostError; BranchRewrittenError; else GitError. A
-        rescue ref needs no fence once that is lost: it is the run's own, and must not exist.
-        """
-        if self.ledger.rewritten and update.ref == self.branch_ref:
-            raise BranchRewrittenError(self.ledger.rewritten)
-        now = self.refs_now() if now is None else now
-        private = self.private_commit(update.new, now)
-        if private is not None:
-            # Others may have pushed it since the run began; only origin itself can tell.
-            self.ledger.held |= self._on_origin_and_here()
-            private = self.private_commit(update.new, now)
-        if private is not None:
-            raise PrivateWorkError(
-                f"{update.ref} is not pushed, because commit {private} in it was only on the person's own branches"
-            )
-        left = self._sent(update)
-        if left:
-            self.ledger.lacks_lfs = True
-            # git lfs keeps them in the clone, whatever becomes of the worktree.
-            self.ledger.places.append(("Git LFS objects not on origin", f"{len(left)} of them in {self.remote.common}"))
-        self.ledger.held.add(update.new)
-        before = f"{update.ref} at {self.ledger.refs.get(update.ref)} on origin"
-        self.ledger.places = [place for place in self.ledger.places if place[1] != before]
-        self.ledger.refs[update.ref] = self.ledger.built_on[update.ref] = update.new
-        self.ledger.places.append((what, f"{update.ref} at {update.new} on origin"))

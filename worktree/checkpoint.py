@@ -16,6 +16,8 @@ from worktree.errors import GitError, Interrupted, TransferError, WorktreeError
 from worktree.files import Screen, everything_up_to, list_files
 from worktree.machine import host_name
 from worktree.made import loose_ends
+from worktree.private_work import private_commit
+from worktree.pushing import send
 from worktree.remote import ABSENT, RefUpdate
 from worktree.run_refs import checkpoint_ref
 from worktree.screening import explained, screen_commits
@@ -224,7 +226,7 @@ class Checkpoints:
         ledger.checkpoints_offered.add(commit)
         origin = checkout.remote.origin
         if not can_send_to(origin):
-            checkout.send(update)
+            send(checkout, update)
             ledger.checkpoint_sent = commit
             return
         fence = checkout.fence
@@ -254,7 +256,7 @@ class Checkpoints:
         found = screen_commits(checkout.shared, [commit], known, checkout.record.pinned, limit=limit)
         if found:
             return ", ".join(f"{place}: {explained(why)}" for place, why in sorted(found.items()))
-        private = checkout.private_commit(commit, checkout.refs_now())
+        private = private_commit(checkout, commit, checkout.refs_now())
         return f"commit {private} in it was only on the person's own branches" if private else None
 
     def _hear(self) -> None:
@@ -311,7 +313,7 @@ def drop_checkpoints(checkout: Checkout) -> None:
         if ledger.checkpoints_offered:
             there = checkout.remote.read(ref).get(ref)
             if there in ledger.checkpoints_offered:
-                checkout.send(RefUpdate(ref, ABSENT, there))
+                send(checkout, RefUpdate(ref, ABSENT, there))
     except (GitError, TransferError) as error:
         ledger.places.append(("checkpoint that nobody needs", f"{ref}: {error}"))
     else:

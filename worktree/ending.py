@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from worktree.checkout import Checkout, Ledger
+from worktree.checkout import Checkout
 from worktree.cleanup import EMPTY, Cleaned
 from worktree.errors import WorktreeError
+from worktree.ledger import Ledger
 from worktree.record import Retained, aside_of
 from worktree.rescue import made_elsewhere
 

@@ -8,6 +8,7 @@ from worktree.files import list_files
 from worktree.git import IDENTITY
 from worktree.naming import some
 from worktree.rescue import keep_snapshot, publish
+from worktree.rewriting import rewritten, why_rewritten
 from worktree.state import Operation, read_state
 
 _PLAIN = ("--ff", "--commit", "--no-edit", "--no-squash", "--no-stat", "--no-log", "--no-autostash", "--no-verify")
@@ -56,14 +57,14 @@ def _require_whole(checkout: Checkout, base: str, there: Mapping[str, str]) -> N
     before: str = ledger.built_on.get(base_ref, checkout.record.pinned_base)
     now = there.get(base_ref)
     if now is None:
-        raise checkout.rewritten(f"somebody deleted the Base branch {base} on origin", there)
+        raise rewritten(checkout, f"somebody deleted the Base branch {base} on origin", there)
     if not checkout.reaches(now, before):
         why = f"somebody rewrote the Base branch {base} on origin: it is at {now[:12]}, without {before[:12]}"
-        raise checkout.rewritten(f"{why}, which this work holds; what was taken off is not brought back", there)
+        raise rewritten(checkout, f"{why}, which this work holds; what was taken off is not brought back", there)
     own_before = checkout.built_on
-    wrong = checkout.why_rewritten(there.get(checkout.branch_ref), own_before) if own_before else None
+    wrong = why_rewritten(checkout, there.get(checkout.branch_ref), own_before) if own_before else None
     if wrong:
-        raise checkout.rewritten(wrong, there, holds={before})
+        raise rewritten(checkout, wrong, there, holds={before})
 
 
 def _unless_reached(checkout: Checkout, head: str, commit: str | None) -> str | None:

@@ -11,6 +11,7 @@ from worktree.git import IDENTITY
 from worktree.ladder import Rung, choose_rung, climb
 from worktree.machine import host_name
 from worktree.processes import at_work_in
+from worktree.pushing import push, step_to
 from worktree.rescue import drop_needless, keep, keep_made, keep_snapshot, name_left, publish
 from worktree.run_refs import checkpoint_ref
 from worktree.snapshot import Snapshot, commit_tree
@@ -106,7 +107,7 @@ def _push(checkout: Checkout, commit: str) -> GitError | FenceLostError | Branch
     """Push the Issue branch, or a marker that is on no branch here; return the refusal, if it is one."""
     try:
         # Whoever found the commit has just looked.
-        checkout.push("failure marker", checkout.step_to(commit), checkout.ledger.refs_seen)
+        push(checkout, "failure marker", step_to(checkout, commit), checkout.ledger.refs_seen)
     except (GitError, FenceLostError, BranchRewrittenError) as refused:
         return refused
     return None

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from worktree.checkout import Checkout, Ledger, selectors
+from worktree.checkout import Checkout, selectors
 from worktree.errors import DeferredError, WorktreeError
 from worktree.fence import Fence
 from worktree.git import Git
 from worktree.inclusion import Included
 from worktree.launch import Launch, checkout_noted_in
+from worktree.ledger import Ledger
 from worktree.machine import boot_id, host_name
 from worktree.origin import Origin
 from worktree.processes import RUN_MARKER, at_work_in, stop_carrying

@@ -9,6 +9,7 @@ from worktree.errors import PrivateWorkError
 from worktree.files import private_index
 from worktree.made import loose_ends, named_commits, tips
 from worktree.naming import some
+from worktree.pushing import push
 from worktree.remote import ABSENT, RefUpdate
 from worktree.run_refs import rescue_ref
 from worktree.screening import explained, screen_commits, shown
@@ -99,7 +100,7 @@ def publish(checkout: Checkout, ref: str) -> bool:
         checkout.ledger.places.append(("not pushed", f"{ref}, because of {held_back}"))
         return False
     try:
-        checkout.push(ref.rsplit("/", 1)[1].partition("-")[0], RefUpdate(ref, commit, ABSENT))
+        push(checkout, ref.rsplit("/", 1)[1].partition("-")[0], RefUpdate(ref, commit, ABSENT))
     except PrivateWorkError as error:
         checkout.ledger.places.append(("not pushed", str(error)))
         return False

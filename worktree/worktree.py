@@ -31,6 +31,7 @@ from worktree.merging import (
 )
 from worktree.origin import Origin
 from worktree.preservation import preserve
+from worktree.pushing import push_branch
 from worktree.reclaim import reclaim, reopen
 from worktree.rescue import keep_snapshot, publish
 from worktree.state import read_state, why_unsettled
@@ -235,7 +236,7 @@ class Worktree:
         What `settle` left out of it goes to its rescue ref then: not before, for origin may refuse what both carry.
         Raises GitError; BranchRewrittenError when somebody took off it what origin was seen to hold.
         """
-        self._settled = self._checkout.push_branch("Issue branch")
+        self._settled = push_branch(self._checkout, "Issue branch")
         for ref in tuple(self._checkout.ledger.local):
             publish(self._checkout, ref)
         self._checkpoints.finish()
