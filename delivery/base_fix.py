@@ -14,7 +14,7 @@ from delivery.base_fix_choice import (
     Closed,
     LeftOpen,
     Obstructed,
-    Seen,
+    SeenBaseFix,
     choose,
     whose_word,
 )
@@ -95,12 +95,12 @@ class BaseFixes:
 
     # What others do.
 
-    def _look(self, ailment: Ailment) -> Seen:
+    def _look(self, ailment: Ailment) -> SeenBaseFix:
         there = self.launch.remote(self.origin).read(ailment.ref)
         commit, text = read_messages(self.launch, self.origin, there).get(ailment.ref, (None, ""))
         record = BaseFixRecord.read(text)
         self._awaited = (record.issue if record else None) or self._awaited
-        return Seen(
+        return SeenBaseFix(
             commit=commit,
             record=record,
             issue=self._awaited,

@@ -79,7 +79,7 @@ class BaseFixRecord(Lease):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenBaseFix:
     """What is known of a Base fix. `commit` is where origin has the ref, None where there is none, and `record` what it
     says, None when that is none of ours. `issue` is the one that was waited for, or that the record names, and
     `is_open` whether it is. `now` is the server's time.
@@ -130,7 +130,7 @@ class Obstructed:
 Choice = Begin | Await | Closed | LeftOpen | Obstructed
 
 
-def choose(seen: Seen) -> Choice:
+def choose(seen: SeenBaseFix) -> Choice:
     """Decide what to do about the Base fix of a branch."""
     if seen.issue is not None and not seen.is_open:
         return Closed(seen.issue)

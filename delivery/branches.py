@@ -30,13 +30,13 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class AskForNewest:
     """The newest pull request of the issue's n-th branch must be known first."""
 
     number: int
 
 
-Choice = Fresh | Continuation | Blocked | Look
+Choice = Fresh | Continuation | Blocked | AskForNewest
 
 
 def branch_name(issue: int, number: int) -> str:
@@ -67,12 +67,12 @@ def choose_branch(issue: int, on_origin: frozenset[int], newest: Mapping[int, Pu
     """
     number = max(on_origin | newest.keys(), default=1)
     if number not in newest:
-        return Look(number)
+        return AskForNewest(number)
     branch, pull_request = branch_name(issue, number), newest[number]
     if pull_request is None:
         return Continuation(branch, None) if number in on_origin else Fresh(branch)
     if not pull_request.is_open:
-        return Look(number + 1)
+        return AskForNewest(number + 1)
     if number in on_origin:
         return Continuation(branch, pull_request)
     return Blocked(

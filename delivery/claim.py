@@ -9,7 +9,7 @@ from delivery.branches import Continuation, issue_of
 from delivery.claims import (
     ClaimRecord,
     Held,
-    Seen,
+    SeenClaim,
     Unreadable,
     claim_ref,
     end_command,
@@ -192,7 +192,7 @@ def fence_of(parts: Parts, run_id: str, branch: str) -> Fence | None:
     return _adopted(_fence(parts, branch, run_id, nonce, Pace(), is_atomic=True), seen, ours=ours)
 
 
-def _adopted(fence: Fence, seen: Seen | None, *, ours: bool) -> Fence:
+def _adopted(fence: Fence, seen: SeenClaim | None, *, ours: bool) -> Fence:
     """Return the fence of a run that was killed: to go on with, or known to be lost."""
     if seen is not None and ours:
         fence.adopt(seen.commit)

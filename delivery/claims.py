@@ -25,7 +25,7 @@ class ClaimRecord(Lease):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenClaim:
     """A claim as it was seen: its ref, the commit there, and what that says, None for nothing of ours."""
 
     ref: str
@@ -42,7 +42,7 @@ class Free:
 class Held:
     """A run that lives has the issue; its lease ends at `until` unless it gives a sign of life before."""
 
-    seen: Seen
+    seen: SeenClaim
     record: ClaimRecord
     until: datetime
 
@@ -51,7 +51,7 @@ class Held:
 class Expired:
     """The run that had the issue has vanished: its claim may be taken over."""
 
-    seen: Seen
+    seen: SeenClaim
     record: ClaimRecord
 
 
@@ -59,7 +59,7 @@ class Expired:
 class Unreadable:
     """Nobody can tell whether the run lives, for `why`; so it is never taken over."""
 
-    seen: Seen
+    seen: SeenClaim
     why: str
 
 
@@ -77,7 +77,7 @@ def claimed_issue(ref: str) -> int | None:
     return int(name) if name.isdecimal() and claim_ref(int(name)) == ref else None
 
 
-def judge_claim(seen: Seen | None, now: datetime) -> Standing:
+def judge_claim(seen: SeenClaim | None, now: datetime) -> Standing:
     """Decide what a claim means at `now`, the server's time."""
     if seen is None:
         return Free()
@@ -115,13 +115,13 @@ def end_command(ref: str) -> str:
     return f"git push origin --delete {ref}"
 
 
-def read_claims(launch: Launch, origin: Origin | None, there: Mapping[str, str]) -> Mapping[str, Seen]:
+def read_claims(launch: Launch, origin: Origin | None, there: Mapping[str, str]) -> Mapping[str, SeenClaim]:
     """Return the claims behind those refs, which origin was seen to hold, less what `read_messages` leaves out.
 
     Whoever takes an issue reads its claim alone. Raises GitError.
     """
     claims = {ref: oid for ref, oid in there.items() if ref.startswith(CLAIMS)}
     return {
-        ref: Seen(ref, commit, ClaimRecord.read(message))
+        ref: SeenClaim(ref, commit, ClaimRecord.read(message))
         for ref, (commit, message) in (read_messages(launch, origin, claims).items() if claims else ())
     }

@@ -14,7 +14,7 @@ from delivery.loop_facts import Facts, Kind, Spent
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookAtOrigin:
     """Look where origin has the Base branch, and in a Merge run the Issue branch."""
 
 
@@ -52,7 +52,7 @@ class MakeReady:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class AwaitChecks:
     """Wait for the checks of the head; with `repeat` ask for those that failed to run again first."""
 
     repeat: bool = False
@@ -101,7 +101,18 @@ class Fail:
     cause: str
 
 
-Act = Look | MergeUpstream | Repair | Verify | Push | MakeReady | Watch | BaseFix | LookAtPullRequest | Merge
+Act = (
+    LookAtOrigin
+    | MergeUpstream
+    | Repair
+    | Verify
+    | Push
+    | MakeReady
+    | AwaitChecks
+    | BaseFix
+    | LookAtPullRequest
+    | Merge
+)
 Step = Act | Done | Refused | Fail
 
 
@@ -116,7 +127,7 @@ def decide(facts: Facts) -> Step:
         return step
     if facts.verdict is None:
         handed = facts.checks_repaired == facts.head and facts.repeated != facts.head
-        return Watch(repeat=handed)
+        return AwaitChecks(repeat=handed)
     wrong = _wrong_with(facts, facts.verdict)
     if wrong is not None:
         return wrong
@@ -143,7 +154,7 @@ def _ended(facts: Facts) -> Step | None:
         return Fail(Code.BASE_FIX, f"{there}; {facts.base_fix.failure}")
     changed = _changed(facts, pull) if pull else None
     if pull and not pull.is_open and facts.sample is None:
-        return Look()  # GitHub closes a pull request whose branch, or Base branch, somebody deletes
+        return LookAtOrigin()  # GitHub closes a pull request whose branch, or Base branch, somebody deletes
     return Fail(Code.PULL_REQUEST, changed) if changed else None
 
 
@@ -167,7 +178,7 @@ def _catch_up(facts: Facts) -> Step | None:
     if sample is None:
         # What failed for good, or is to be asked of the pull request first, needs no look at origin.
         asks_first = facts.verdict is not None and _passes(facts, facts.verdict) and facts.pull is None
-        return None if asks_first else Look()
+        return None if asks_first else LookAtOrigin()
     # What came before this head was watched costs nothing: somebody was at work on it.
     counts = facts.verdict is not None or (facts.refusal is not None and facts.refusal.head == facts.head)
     if sample.foreign is not None:

@@ -17,7 +17,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class LoopRules:
     """How the loop is done. `base` is the Base branch; `merges` says that this is a Merge run.
 
     `repairs` and `moves` are the budgets; `verifies` says whether there is a command that each head must pass before
@@ -87,7 +87,7 @@ class Facts:
     have.
     """
 
-    rules: Rules
+    rules: LoopRules
     head: str
     base_commit: str
     spent: Spent = Spent()

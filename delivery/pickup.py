@@ -10,7 +10,7 @@ from delivery.cycles import Key, cycle_of, waits_of
 from delivery.errors import DeliveryError, GitHubError, GitHubNotFoundError
 from delivery.github import GitHub, Linked, Queue, QueuedIssue
 from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge, let_at, next_look
-from delivery.ready_facts import Fact, Facts, Lets, Name, Rules, Vanished, crowd_of
+from delivery.ready_facts import Fact, Lets, Name, PickupRules, Prospect, Vanished, crowd_of
 from delivery.starters import Starters
 from delivery.tries import TRIES, Tries, read_tries
 from worktree import GitError, Interrupted, Launch
@@ -81,7 +81,7 @@ class Pickup:
     launch: Launch
     remote: Remote
     repository: str
-    rules: Rules
+    rules: PickupRules
     report: Callable[[str], None]
     _starters: Starters = field(init=False)
     _pulls: dict[int, str] = field(default_factory=dict, init=False)
@@ -117,7 +117,7 @@ class Pickup:
         there = self._refs("*")
         claims = self._claims(there)
         seen = _Seen(queue.viewer, there, claims, self._far_waits(issue), self._crowd(queue, claims))
-        told = explain(self._known(self._facts(issue, seen), wants_all=True))
+        told = explain(self._known(self._prospect(issue, seen), wants_all=True))
         return Explained(issue=issue, facts=told, is_ready=all(fact.lets is Lets.YES for fact in told))
 
     def survey(self) -> Survey:
@@ -129,7 +129,7 @@ class Pickup:
         there = self._refs("*") if queue.ready or queue.working else {}
         claims = self._claims(there)
         seen = _Seen(queue.viewer, there, claims, self._waits(queue.ready), self._crowd(queue, claims))
-        verdicts = [(issue, judge(self._facts(issue, seen))) for issue in queue.ready]
+        verdicts = [(issue, judge(self._prospect(issue, seen))) for issue in queue.ready]
         return Survey(
             queue=queue,
             verdicts=[(issue, one.fact if isinstance(one, PassedOver) else None) for issue, one in verdicts],
@@ -139,11 +139,11 @@ class Pickup:
     def check_starter(self, number: int) -> Taken:
         """Take an issue that somebody labelled who may start work. Raises NotReadyError, and as `choose` does."""
         issue = self.github.issues.one(number)
-        facts = self._known(self._facts(issue, _Seen(self.github.viewer(), {}, {})), wants_all=True)
-        for fact in explain(facts):
+        prospect = self._known(self._prospect(issue, _Seen(self.github.viewer(), {}, {})), wants_all=True)
+        for fact in explain(prospect):
             if fact.name in (Name.LABEL, Name.STARTER, Name.TEXT) and fact.lets is not Lets.YES:
                 raise NotReadyError(f"#{number} {fact.text}")
-        return _taken(facts)
+        return _taken(prospect)
 
     def _first_ready(self, issues: Sequence[QueuedIssue], seen: "_Seen") -> Taken | Skipped:
         seen = replace(seen, waits=self._waits(issues))
@@ -151,7 +151,7 @@ class Pickup:
         for issue in issues:
             found = self._judged(issue, seen)
             if found is None:
-                return _taken(self._facts(issue, seen))
+                return _taken(self._prospect(issue, seen))
             if not self._goes_with_its_spec(issue, found, by_number, seen):
                 self.report(f"#{issue.number} {found.text}")
         return Skipped(f"no issue of {self.repository} is ready")
@@ -165,14 +165,14 @@ class Pickup:
 
     def _judged(self, issue: QueuedIssue, seen: "_Seen") -> Fact | None:
         """Return what stands in the way of an issue; None when it may be taken."""
-        verdict = judge(self._known(self._facts(issue, seen)))
+        verdict = judge(self._known(self._prospect(issue, seen)))
         return verdict.fact if isinstance(verdict, PassedOver) else None
 
-    def _facts(self, issue: QueuedIssue, seen: "_Seen") -> Facts:
+    def _prospect(self, issue: QueuedIssue, seen: "_Seen") -> Prospect:
         heads = frozenset(ref.removeprefix("refs/heads/") for ref in seen.there if ref.startswith("refs/heads/"))
         cycle = cycle_of((self.repository.lower(), issue.number), seen.waits)
         claim = seen.claims.get(issue.number)
-        return Facts(
+        return Prospect(
             issue=issue,
             repository=self.repository,
             rules=self.rules,
@@ -206,19 +206,19 @@ class Pickup:
         numbered = {claimed_issue(ref): claim for ref, claim in seen.items()}
         return {number: judge_claim(claim, now) for number, claim in numbered.items() if number is not None}
 
-    def _known(self, facts: Facts, *, wants_all: bool = False) -> Facts:
-        """Return the facts with what had to be asked; with `wants_all` all that can be asked."""
+    def _known(self, prospect: Prospect, *, wants_all: bool = False) -> Prospect:
+        """Return a prospect with what had to be asked; with `wants_all` all that can be asked."""
         while True:
-            step = next_look(facts) if wants_all else judge(facts)
+            step = next_look(prospect) if wants_all else judge(prospect)
             match step:
                 case None | Ready() | PassedOver():
-                    return facts
+                    return prospect
                 case LookForPullRequest():
-                    self._pulls[facts.issue.number] = found = self._pull_request(facts.issue.number)
-                    facts = replace(facts, pull_request=found)
+                    self._pulls[prospect.issue.number] = found = self._pull_request(prospect.issue.number)
+                    prospect = replace(prospect, pull_request=found)
                 case AskForRole(login):
                     self._starters.ask(login)
-                    facts = replace(facts, roles=dict(self._starters.roles))
+                    prospect = replace(prospect, roles=dict(self._starters.roles))
 
     def _pull_request(self, number: int) -> str:
         found = self.github.pull_requests(branch_name(number, 1))
@@ -273,11 +273,11 @@ def _own(linked: Linked | None, repository: str, issues: Mapping[int, QueuedIssu
     return issues.get(linked.number) if linked is not None and linked.is_in(repository) else None
 
 
-def _taken(facts: Facts) -> Taken:
+def _taken(prospect: Prospect) -> Taken:
     """Return an issue that may be taken: a fact about it is whose word lets it."""
-    moment = let_at(facts)
+    moment = let_at(prospect)
     assert moment is not None  # noqa: S101 - else it may not
-    return Taken(facts.issue, moment)
+    return Taken(prospect.issue, moment)
 
 
 def holder_of(claim: Standing | None) -> str:

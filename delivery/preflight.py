@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from delivery.branches import Blocked, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
+from delivery.branches import AskForNewest, Blocked, Continuation, Fresh, branch_name, branch_number, choose_branch
 from delivery.claims import Expired, Held, Unreadable, claim_ref, judge_claim, read_claims, why_not
 from delivery.errors import GitHubError, GitHubNotFoundError, PreflightError, TakenError
 from delivery.github import GitHub, Issue, PullRequest, Repository
@@ -190,7 +190,7 @@ def _open_issue(github: GitHub, url: IssueUrl) -> Issue:
 def _choose(github: GitHub, number: int, on_origin: frozenset[str]) -> Fresh | Continuation:
     numbers = frozenset(n for name in on_origin if (n := branch_number(number, name)) is not None)
     newest: dict[int, PullRequest | None] = {}
-    while isinstance(choice := choose_branch(number, numbers, newest), Look):
+    while isinstance(choice := choose_branch(number, numbers, newest), AskForNewest):
         newest[choice.number] = next(iter(github.pull_requests(branch_name(number, choice.number))), None)
     if isinstance(choice, Blocked):
         raise PreflightError(choice.why)

@@ -10,8 +10,9 @@ from secrets import token_hex
 from delivery.checks import Required
 from delivery.claims import CLAIMS
 from delivery.conventions import Conventions
+from delivery.credentials import credentials_in, name_token
 from delivery.errors import GitHubError, PreflightError
-from delivery.findings import Facts, Level, Space, credentials_in, diagnose, errors, name_token
+from delivery.findings import Level, Probed, Space, diagnose, errors
 from delivery.github import GitHub
 from delivery.preflight import Plan
 from worktree import GitError, Interrupted, Launch, Origin
@@ -47,42 +48,42 @@ def examine(
     *,
     logs: Path | None,
     report: Callable[[str], None],
-) -> Facts:
+) -> Probed:
     """Probe what a Run needs; make the labels that are missing, and report what else is worth saying.
 
     `logs` is where logs go, None for nowhere. Returns what was seen. Raises PreflightError, with nothing made, when
     something would stop the Run, and Interrupted.
     """
-    facts = look_at_clone(launch, plan.base_commit, logs)
-    facts = probe_origin(facts, launch, origin, plan.base_commit)
-    facts = ask_about_token(facts, github, origin, is_private=plan.is_private)
+    probed = look_at_clone(launch, plan.base_commit, logs)
+    probed = probe_origin(probed, launch, origin, plan.base_commit)
+    probed = ask_about_token(probed, github, origin, is_private=plan.is_private)
     if conventions.merges or conventions.checks_required is Required.ALWAYS:
         # Else it would be said, not stop the Run, and the watch says it as well.
-        facts = ask_about_checks(facts, github, plan.base_commit, conventions, actions=False)
-    findings = diagnose(facts)
+        probed = ask_about_checks(probed, github, plan.base_commit, conventions, actions=False)
+    findings = diagnose(probed)
     if stops := errors(findings):
         raise PreflightError("\n".join(map(str, stops)))
     for finding in findings:
         if finding.level is not Level.OK:
             report(f"{finding.level}: {finding}")
     _make_labels(github, conventions, report)
-    return facts
+    return probed
 
 
-def look_at_clone(launch: Launch, commit: str | None, logs: Path | None) -> Facts:
+def look_at_clone(launch: Launch, commit: str | None, logs: Path | None) -> Probed:
     """Look at this machine and the clone, and at a commit that was fetched, if there is one. Raises Interrupted."""
-    facts = Facts(
+    probed = Probed(
         is_shallow=launch.is_shallow,
         is_partial=launch.is_partial,
         credentials=credentials_in(launch.configuration),
     )
     if commit is not None:
-        facts = _survey(facts, launch, commit)
-    size = (facts.survey and facts.survey.size) or 0
-    return replace(facts, spaces=_spaces(launch, logs, size))
+        probed = _survey(probed, launch, commit)
+    size = (probed.survey and probed.survey.size) or 0
+    return replace(probed, spaces=_spaces(launch, logs, size))
 
 
-def probe_origin(facts: Facts, launch: Launch, origin: Origin, commit: str) -> Facts:
+def probe_origin(probed: Probed, launch: Launch, origin: Origin, commit: str) -> Probed:
     """Try a push of that commit to a branch, to our namespace and to a claim by one dry run. Raises Interrupted."""
     probe = f"nightkeep-probe-{token_hex(4)}"
     branch, ours, claim = f"refs/heads/{probe}", f"refs/nightkeep/{probe}", f"{CLAIMS}{probe}"
@@ -91,9 +92,9 @@ def probe_origin(facts: Facts, launch: Launch, origin: Origin, commit: str) -> F
     except Interrupted:
         raise
     except GitError as error:
-        return replace(facts, push_refused=" ".join((error.stderr or str(error)).split()))
+        return replace(probed, push_refused=" ".join((error.stderr or str(error)).split()))
     return replace(
-        facts,
+        probed,
         push_refused=seen.refused.get(branch, ""),
         namespace_refused=seen.refused.get(ours, ""),
         claim_refused=seen.refused.get(claim, ""),
@@ -101,11 +102,11 @@ def probe_origin(facts: Facts, launch: Launch, origin: Origin, commit: str) -> F
     )
 
 
-def ask_about_token(facts: Facts, github: GitHub, origin: Origin, *, is_private: bool | None) -> Facts:
+def ask_about_token(probed: Probed, github: GitHub, origin: Origin, *, is_private: bool | None) -> Probed:
     """See what kind of token it is, and what is known of drafts by that."""
     is_workflow_token = github.is_workflow_token()
     return replace(
-        facts,
+        probed,
         token=name_token(origin.token or "", is_workflow_token=is_workflow_token),
         is_workflow_token=is_workflow_token,
         is_private=is_private,
@@ -113,12 +114,12 @@ def ask_about_token(facts: Facts, github: GitHub, origin: Origin, *, is_private:
 
 
 def ask_about_checks(
-    facts: Facts, github: GitHub, commit: str, conventions: Conventions, *, actions: bool = True
-) -> Facts:
+    probed: Probed, github: GitHub, commit: str, conventions: Conventions, *, actions: bool = True
+) -> Probed:
     """See whether the token may read what checks say, and with `actions` why they do; what GitHub does not answer stays
     unknown.
     """
-    rules = replace(facts, required=conventions.checks_required, merges=conventions.merges)
+    rules = replace(probed, required=conventions.checks_required, merges=conventions.merges)
     try:
         return replace(rules, unreadable=github.checks.unreadable(commit, actions=actions))
     except GitHubError:
@@ -141,16 +142,16 @@ def _make_labels(github: GitHub, conventions: Conventions, report: Callable[[str
         report(f"labels that the repository lacks could not be made: {error}")
 
 
-def _survey(facts: Facts, launch: Launch, commit: str) -> Facts:
+def _survey(probed: Probed, launch: Launch, commit: str) -> Probed:
     try:
         seen = launch.survey(commit)
         installed = seen.names_lfs and (shutil.which("git-lfs") is not None or launch.has_git_command(_LFS))
     except Interrupted:
         raise
     except GitError:  # a partial clone may be unable to fetch what it lacks; making the worktree tells
-        return facts
+        return probed
     configured = any(key.startswith(f"filter.{_LFS}.") for _, key, _ in launch.configuration)
-    return replace(facts, survey=seen, lfs_is_installed=installed, lfs_is_configured=configured)
+    return replace(probed, survey=seen, lfs_is_installed=installed, lfs_is_configured=configured)
 
 
 def _spaces(launch: Launch, logs: Path | None, size: int) -> list[Space]:

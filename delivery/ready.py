@@ -1,4 +1,4 @@
-"""Whether pickup may take an issue, decided from facts.
+"""Whether pickup may take an issue, decided from prospect.
 
 All facts about an issue are told in one order; the first that stands in the way is the reason for which it is passed
 over. A fact that costs a question to GitHub is asked for only when nothing else stands in the way.
@@ -13,7 +13,7 @@ from delivery.branches import branch_number
 from delivery.cycles import ring_of
 from delivery.github import Deed, Role
 from delivery.labelling import Labelling, changes_since, labelling, labelling_before
-from delivery.ready_facts import Fact, Facts, Lets, Name, clock, lets, listed, who, why_not, worn
+from delivery.ready_facts import Fact, Lets, Name, Prospect, clock, lets, listed, who, why_not, worn
 from delivery.tries import waits_until
 
 
@@ -44,56 +44,58 @@ class AskForRole:
 Verdict = Ready | PassedOver | LookForPullRequest | AskForRole
 
 
-def judge(facts: Facts) -> Verdict:
+def judge(prospect: Prospect) -> Verdict:
     """Decide whether an issue may be taken, or what must be known for that."""
-    told = explain(facts)
+    told = explain(prospect)
     against = next((fact for fact in told if fact.lets is Lets.NO), None)
     if against is not None:
         return PassedOver(against)
-    return next_look(facts) or Ready()
+    return next_look(prospect) or Ready()
 
 
-def next_look(facts: Facts) -> LookForPullRequest | AskForRole | None:
+def next_look(prospect: Prospect) -> LookForPullRequest | AskForRole | None:
     """Return what is to be asked next to know every fact, whatever stands in the way; None when all are known."""
-    unknown = next((fact for fact in explain(facts) if fact.lets is Lets.UNKNOWN), None)
+    unknown = next((fact for fact in explain(prospect) if fact.lets is Lets.UNKNOWN), None)
     if unknown is None:
         return None
-    return LookForPullRequest() if unknown.name is Name.STARTED else AskForRole(_to_ask(facts))
+    return LookForPullRequest() if unknown.name is Name.STARTED else AskForRole(_to_ask(prospect))
 
 
-def explain(facts: Facts) -> tuple[Fact, ...]:
+def explain(prospect: Prospect) -> tuple[Fact, ...]:
     """Return every fact, in order. What stands in the way is written to follow `#7`."""
     return (
-        _open(facts),
-        _label(facts),
-        _unready(facts),
-        _claim(facts),
-        _spec(facts),
-        _base_fix(facts),
-        _blockers(facts),
-        _started(facts),
-        _tickets(facts),
-        _settled(facts),
-        _starter(facts),
-        _text(facts),
-        _wait(facts),
-        _limit(facts),
+        _open(prospect),
+        _label(prospect),
+        _unready(prospect),
+        _claim(prospect),
+        _spec(prospect),
+        _base_fix(prospect),
+        _blockers(prospect),
+        _started(prospect),
+        _tickets(prospect),
+        _settled(prospect),
+        _starter(prospect),
+        _text(prospect),
+        _wait(prospect),
+        _limit(prospect),
     )
 
 
-def _open(facts: Facts) -> Fact:
-    return Fact(Name.OPEN, lets(facts.issue.is_open), "is open" if facts.issue.is_open else "is closed")
+def _open(prospect: Prospect) -> Fact:
+    return Fact(Name.OPEN, lets(prospect.issue.is_open), "is open" if prospect.issue.is_open else "is closed")
 
 
-def _label(facts: Facts) -> Fact:
-    if facts.vanished:
+def _label(prospect: Prospect) -> Fact:
+    if prospect.vanished:
         return Fact(Name.LABEL, Lets.YES, "was taken when it was ready")
-    found = worn(facts.issue.labels, facts.rules.ready)
-    return Fact(Name.LABEL, lets(found), f"is labelled {found[0]}" if found else f"is not labelled {facts.rules.ready}")
+    found = worn(prospect.issue.labels, prospect.rules.ready)
+    return Fact(
+        Name.LABEL, lets(found), f"is labelled {found[0]}" if found else f"is not labelled {prospect.rules.ready}"
+    )
 
 
-def _unready(facts: Facts) -> Fact:
-    found = worn(facts.issue.labels, *facts.rules.unready)
+def _unready(prospect: Prospect) -> Fact:
+    found = worn(prospect.issue.labels, *prospect.rules.unready)
     return Fact(
         Name.UNREADY,
         lets(not found),
@@ -101,64 +103,66 @@ def _unready(facts: Facts) -> Fact:
     )
 
 
-def _claim(facts: Facts) -> Fact:
-    if facts.holder:
-        return Fact(Name.CLAIM, Lets.NO, f"is taken by {facts.holder}")
-    if facts.vanished:
-        gone = facts.vanished
+def _claim(prospect: Prospect) -> Fact:
+    if prospect.holder:
+        return Fact(Name.CLAIM, Lets.NO, f"is taken by {prospect.holder}")
+    if prospect.vanished:
+        gone = prospect.vanished
         return Fact(Name.CLAIM, Lets.YES, f"was taken by run {gone.run} on {gone.host}, which gives no sign of life")
-    found = worn(facts.issue.labels, facts.rules.in_progress)
+    found = worn(prospect.issue.labels, prospect.rules.in_progress)
     return Fact(Name.CLAIM, lets(not found), f"is labelled {found[0]}" if found else "is taken by nobody")
 
 
-def _spec(facts: Facts) -> Fact:
-    parent = facts.issue.parent
+def _spec(prospect: Prospect) -> Fact:
+    parent = prospect.issue.parent
     if parent is None:
         return Fact(Name.SPEC, Lets.YES, "is no sub-issue")
-    return Fact(Name.SPEC, Lets.NO, f"is a sub-issue of {parent.name_in(facts.repository)}, and is worked on with it")
+    return Fact(
+        Name.SPEC, Lets.NO, f"is a sub-issue of {parent.name_in(prospect.repository)}, and is worked on with it"
+    )
 
 
-def _base_fix(facts: Facts) -> Fact:
-    found = worn(facts.issue.labels, BASE_FIX)
+def _base_fix(prospect: Prospect) -> Fact:
+    found = worn(prospect.issue.labels, BASE_FIX)
     why = f"is labelled {found[0]}, and is worked on by the Run that needs it" if found else "is no Base fix"
     return Fact(Name.BASE_FIX, lets(not found), why)
 
 
-def _blockers(facts: Facts) -> Fact:
-    issue = facts.issue
+def _blockers(prospect: Prospect) -> Fact:
+    issue = prospect.issue
     open_ones = [one for one in issue.blockers if one.is_open]
     said = []
     if open_ones:
-        said.append(f"is blocked by {listed(facts, open_ones)}")
+        said.append(f"is blocked by {listed(prospect, open_ones)}")
     if issue.unseen_blockers:
         many = "1 issue" if issue.unseen_blockers == 1 else f"{issue.unseen_blockers} issues"
         said.append(f"is blocked by {many} that the token may not see")
     if not said:
-        closed = f"; {listed(facts, issue.blockers)} closed" if issue.blockers else ""
+        closed = f"; {listed(prospect, issue.blockers)} closed" if issue.blockers else ""
         return Fact(Name.BLOCKERS, Lets.YES, f"is blocked by no open issue{closed}")
-    if facts.cycle:
-        said.append(f"waits for itself ({' waits for '.join(ring_of(facts.cycle))}): take one of the links away")
+    if prospect.cycle:
+        said.append(f"waits for itself ({' waits for '.join(ring_of(prospect.cycle))}): take one of the links away")
     return Fact(Name.BLOCKERS, Lets.NO, ", and ".join(said))
 
 
-def _started(facts: Facts) -> Fact:
-    if facts.holder or worn(facts.issue.labels, facts.rules.in_progress):
+def _started(prospect: Prospect) -> Fact:
+    if prospect.holder or worn(prospect.issue.labels, prospect.rules.in_progress):
         return _moot(Name.STARTED, Name.CLAIM)
-    if facts.vanished:
+    if prospect.vanished:
         return Fact(Name.STARTED, Lets.YES, "was started by that run, whose work is gone on from")
-    branches = sorted(one for one in facts.branches if branch_number(facts.issue.number, one) is not None)
+    branches = sorted(one for one in prospect.branches if branch_number(prospect.issue.number, one) is not None)
     remedy = "a person goes on with it: nightkeep run"
     if branches:
         return Fact(Name.STARTED, Lets.NO, f"has been started, {branches[0]} is on origin; {remedy}")
-    if facts.pull_request:
-        return Fact(Name.STARTED, Lets.NO, f"has been started, {facts.pull_request} is from its branch; {remedy}")
-    if facts.pull_request is None:
+    if prospect.pull_request:
+        return Fact(Name.STARTED, Lets.NO, f"has been started, {prospect.pull_request} is from its branch; {remedy}")
+    if prospect.pull_request is None:
         return Fact(Name.STARTED, Lets.UNKNOWN, "has no branch on origin; whether it has a pull request was not asked")
     return Fact(Name.STARTED, Lets.YES, "has not been started: no branch and no pull request")
 
 
-def _tickets(facts: Facts) -> Fact:
-    issue = facts.issue
+def _tickets(prospect: Prospect) -> Fact:
+    issue = prospect.issue
     if not issue.tickets:
         return Fact(Name.TICKETS, Lets.YES, "has no sub-issues")
     still = issue.tickets - issue.tickets_closed
@@ -167,12 +171,12 @@ def _tickets(facts: Facts) -> Fact:
     return Fact(Name.TICKETS, Lets.YES, f"has {still} open sub-issue{'' if still == 1 else 's'} of {issue.tickets}")
 
 
-def _settled(facts: Facts) -> Fact:
-    labelled = _word(facts)
-    moments = [moment for moment in (labelled.at if labelled else None, facts.issue.linked_at) if moment]
-    last = max(moments, default=facts.issue.created_at)
-    until = last + facts.rules.settle
-    if facts.now < until:
+def _settled(prospect: Prospect) -> Fact:
+    labelled = _word(prospect)
+    moments = [moment for moment in (labelled.at if labelled else None, prospect.issue.linked_at) if moment]
+    last = max(moments, default=prospect.issue.created_at)
+    until = last + prospect.rules.settle
+    if prospect.now < until:
         return Fact(
             Name.SETTLED,
             Lets.NO,
@@ -185,21 +189,21 @@ def _moot(name: Name, because: Name) -> Fact:
     return Fact(name, Lets.MOOT, f"not asked, see {because}")
 
 
-def _is_labelled(facts: Facts) -> bool:
-    return facts.vanished is not None or bool(worn(facts.issue.labels, facts.rules.ready))
+def _is_labelled(prospect: Prospect) -> bool:
+    return prospect.vanished is not None or bool(worn(prospect.issue.labels, prospect.rules.ready))
 
 
-def _starter(facts: Facts) -> Fact:
-    if not _is_labelled(facts):
+def _starter(prospect: Prospect) -> Fact:
+    if not _is_labelled(prospect):
         return _moot(Name.STARTER, Name.LABEL)
-    if facts.vanished:
+    if prospect.vanished:
         # Only who may push can make a claim.
-        return Fact(Name.STARTER, Lets.YES, f"was taken at {clock(facts.vanished.since)} by who may")
-    labelled = _word(facts)
+        return Fact(Name.STARTER, Lets.YES, f"was taken at {clock(prospect.vanished.since)} by who may")
+    labelled = _word(prospect)
     if labelled is None:
-        return Fact(Name.STARTER, Lets.NO, f"shows nobody who labelled it {facts.rules.ready}; label it anew")
-    said = f"was labelled {facts.rules.ready} by {who(labelled.actor)}"
-    match may_start(labelled.actor, facts.rules.bots, facts.roles):
+        return Fact(Name.STARTER, Lets.NO, f"shows nobody who labelled it {prospect.rules.ready}; label it anew")
+    said = f"was labelled {prospect.rules.ready} by {who(labelled.actor)}"
+    match may_start(labelled.actor, prospect.rules.bots, prospect.roles):
         case None:
             return Fact(Name.STARTER, Lets.UNKNOWN, f"{said}; what they may do here was not asked")
         case True:
@@ -208,13 +212,13 @@ def _starter(facts: Facts) -> Fact:
             return Fact(Name.STARTER, Lets.NO, f"{said}, {why_not(labelled.actor)}")
 
 
-def _text(facts: Facts) -> Fact:
+def _text(prospect: Prospect) -> Fact:
     """Whoever may not write here must not change what was let through; whoever labelled has seen what came before."""
-    if not _is_labelled(facts):
+    if not _is_labelled(prospect):
         return _moot(Name.TEXT, Name.LABEL)
-    labelled = _word(facts)
-    changes = changes_since(labelled, facts.issue) if labelled else ()
-    known = [(change, may_start(change.actor, facts.rules.bots, facts.roles)) for change in changes]
+    labelled = _word(prospect)
+    changes = changes_since(labelled, prospect.issue) if labelled else ()
+    known = [(change, may_start(change.actor, prospect.rules.bots, prospect.roles)) for change in changes]
     for change, allowed in known:
         if allowed is False:
             by = f"{who(change.actor)}, {why_not(change.actor)}"
@@ -232,14 +236,14 @@ def _text(facts: Facts) -> Fact:
     )
 
 
-def _wait(facts: Facts) -> Fact:
-    labelled = None if facts.vanished else _word(facts)
-    tries = tuple(moment for moment in facts.tries if labelled is None or moment > labelled.at)
+def _wait(prospect: Prospect) -> Fact:
+    labelled = None if prospect.vanished else _word(prospect)
+    tries = tuple(moment for moment in prospect.tries if labelled is None or moment > labelled.at)
     until = waits_until(tries)
     if until is None:
         return Fact(Name.WAIT, Lets.YES, "has had no Run that made nothing since it was labelled")
     runs = "its last Run" if len(tries) == 1 else f"its last {len(tries)} Runs"
-    if facts.now < until:
+    if prospect.now < until:
         return Fact(
             Name.WAIT, Lets.NO, f"waits until {clock(until)}, because {runs} made nothing; labelled anew it does not"
         )
@@ -248,10 +252,12 @@ def _wait(facts: Facts) -> Fact:
     )
 
 
-def _limit(facts: Facts) -> Fact:
-    if facts.vanished:
+def _limit(prospect: Prospect) -> Fact:
+    if prospect.vanished:
         return Fact(Name.LIMIT, Lets.YES, "is none more that is worked on")
-    return Fact(Name.LIMIT, lets(not facts.crowd), facts.crowd or f"fewer than {facts.rules.limit} are worked on")
+    return Fact(
+        Name.LIMIT, lets(not prospect.crowd), prospect.crowd or f"fewer than {prospect.rules.limit} are worked on"
+    )
 
 
 def may_start(login: str, bots: tuple[str, ...], roles: Mapping[str, Role]) -> bool | None:
@@ -264,24 +270,24 @@ def may_start(login: str, bots: tuple[str, ...], roles: Mapping[str, Role]) -> b
     return None if role is None else role.may_write
 
 
-def let_at(facts: Facts) -> datetime | None:
+def let_at(prospect: Prospect) -> datetime | None:
     """Return when somebody let the issue be taken, and with it its Tickets as they were then; None for nobody."""
-    if facts.vanished:
-        earlier = labelling_before(facts.issue.deeds, facts.rules.ready, facts.viewer)
-        return min(earlier.at, facts.vanished.since) if earlier else facts.vanished.since
-    word = _word(facts)
+    if prospect.vanished:
+        earlier = labelling_before(prospect.issue.deeds, prospect.rules.ready, prospect.viewer)
+        return min(earlier.at, prospect.vanished.since) if earlier else prospect.vanished.since
+    word = _word(prospect)
     return word.at if word else None
 
 
-def _word(facts: Facts) -> Labelling | None:
+def _word(prospect: Prospect) -> Labelling | None:
     """Return whose word let the issue be taken, and when; what came after it must be by who may write, too."""
-    if facts.vanished:
-        return Labelling("", facts.vanished.since)
-    return labelling(facts.issue.deeds, facts.rules.ready, facts.viewer)
+    if prospect.vanished:
+        return Labelling("", prospect.vanished.since)
+    return labelling(prospect.issue.deeds, prospect.rules.ready, prospect.viewer)
 
 
-def _to_ask(facts: Facts) -> str:
-    labelled = _word(facts)
-    changes: tuple[Deed, ...] = changes_since(labelled, facts.issue) if labelled else ()
+def _to_ask(prospect: Prospect) -> str:
+    labelled = _word(prospect)
+    changes: tuple[Deed, ...] = changes_since(labelled, prospect.issue) if labelled else ()
     logins = [*([labelled.actor] if labelled and labelled.actor else []), *(change.actor for change in changes)]
-    return next(login for login in logins if may_start(login, facts.rules.bots, facts.roles) is None)
+    return next(login for login in logins if may_start(login, prospect.rules.bots, prospect.roles) is None)

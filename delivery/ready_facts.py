@@ -13,7 +13,7 @@ UNREADY = ("ready-for-human", "needs-info", "needs-triage", "wontfix")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class PickupRules:
     """What the settings say about issues that may be taken. Labels and logins count whatever their case.
 
     An issue with one of the `unready` labels is a person's. `settle` is how long it must have been left alone, `limit`
@@ -38,7 +38,7 @@ class Vanished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Prospect:
     """What is known of an issue at the moment `now`.
 
     `viewer` is whose token it is. `branches` are those that origin has. `pull_request` is the address of the newest
@@ -50,7 +50,7 @@ class Facts:
 
     issue: QueuedIssue
     repository: str
-    rules: Rules
+    rules: PickupRules
     now: datetime
     viewer: str = ""
     branches: frozenset[str] = frozenset()
@@ -111,12 +111,12 @@ def worn(labels: Iterable[str], *wanted: str) -> list[str]:
     return sorted(label for label in labels if label.lower() in named)
 
 
-def listed(facts: Facts, linked: Sequence[Linked]) -> str:
+def listed(prospect: Prospect, linked: Sequence[Linked]) -> str:
     """Name issues, the first ones."""
-    return some([one.name_in(facts.repository) for one in linked], 10)
+    return some([one.name_in(prospect.repository) for one in linked], 10)
 
 
-def crowd_of(busy: Sequence[int], count: int, rules: Rules) -> str:
+def crowd_of(busy: Sequence[int], count: int, rules: PickupRules) -> str:
     """Say why no issue is taken while so many are worked on, of which the first are `busy`; "" when one is."""
     if count < rules.limit:
         return ""

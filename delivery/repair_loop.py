@@ -14,10 +14,11 @@ from delivery.checks import Absence, Expected, Verdict, why_absent
 from delivery.conventions import Conventions
 from delivery.decision import (
     Act,
+    AwaitChecks,
     BaseFix,
     Done,
     Fail,
-    Look,
+    LookAtOrigin,
     LookAtPullRequest,
     MakeReady,
     Merge,
@@ -28,19 +29,18 @@ from delivery.decision import (
     Verify,
     decide,
 )
-from delivery.decision import Watch as WatchStep
 from delivery.errors import PolicyRefusal, RunFailureError
 from delivery.github import Check, GitHub, PullRequest
 from delivery.goal import Goal
 from delivery.issue_text import changes_since
-from delivery.loop_facts import Facts, Kind, Rules, Sample
+from delivery.loop_facts import Facts, Kind, LoopRules, Sample
 from delivery.prompt import repair_prompt
 from delivery.pull_request import Description, PullRequests, describe
 from delivery.repair_tasks import checks_task, conflict_task, review_task, verify_task
 from delivery.self_merge import MergeRefusedError, SelfMerge
 from delivery.stages import Stages
 from delivery.text import end_of
-from delivery.watching import StoppedError, Watch
+from delivery.watching import CheckWatch, StoppedError
 from delivery.workflows import Proposed, which_apply
 from worktree import BranchRewrittenError, GitError, PushRefused, Redactor
 
@@ -78,7 +78,7 @@ class RepairLoop:
         """
         plan, conventions = self.stages.plan, self.conventions
         self._self_merge = SelfMerge(stages=self.stages, github=self.github, conventions=conventions)
-        rules = Rules(
+        rules = LoopRules(
             base=plan.base,
             branch=plan.branch,
             merges=conventions.merges,
@@ -112,7 +112,7 @@ class RepairLoop:
 
     def _take(self, step: Act, facts: Facts) -> Facts:
         match step:
-            case Look():
+            case LookAtOrigin():
                 return self._look(facts)
             case MergeUpstream():
                 return self._merge_upstream(step, facts)
@@ -120,7 +120,7 @@ class RepairLoop:
                 return self._repair(step, facts)
             case Verify():
                 return self._verify(facts)
-            case WatchStep():
+            case AwaitChecks():
                 return self._watch(step, facts)
             case BaseFix():
                 return self._base_fix(step, facts)
@@ -277,9 +277,9 @@ class RepairLoop:
 
     # Checks.
 
-    def _watch(self, step: WatchStep, facts: Facts) -> Facts:
+    def _watch(self, step: AwaitChecks, facts: Facts) -> Facts:
         self.stages.enter(Stage.CHECKS, "watch", head=facts.head)
-        watch = Watch(
+        watch = CheckWatch(
             github=self.github.checks,
             head=facts.head,
             # Who mends the Base branch leaves nothing for others.

@@ -30,7 +30,7 @@ class StoppedError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Watch:
+class CheckWatch:
     """Watches one commit. `base_commit` is the one of the Base branch that it holds; where it is None nothing counts as
     inherited.
 

@@ -8,8 +8,9 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from delivery.credentials import ways_to
 from delivery.errors import GitHubError, PreflightError
-from delivery.findings import Facts, Finding, Level, diagnose, errors, ok, ways_to
+from delivery.findings import Finding, Level, Probed, diagnose, errors, ok
 from delivery.github import GitHub, Repository
 from delivery.preflight import check_repository, nothing_to_start_from, unanswered
 from delivery.probes import ask_about_checks, ask_about_token, look_at_clone, missing_labels, probe_origin
@@ -91,17 +92,17 @@ def _examine(clone: _Clone) -> list[Finding]:
     found: list[Finding] = []
     repository = _repository(clone, found)
     base, commit = _base(clone, repository, found)
-    facts = replace(
+    probed = replace(
         look_at_clone(clone.launch, commit, logs_of(clone.machine)),
         git_version=_git_version(clone),
         own_ways=ways_to(clone.launch.origin_url or "", clone.launch.configuration),
     )
     if commit is not None:
-        facts = probe_origin(facts, clone.launch, clone.origin, commit)
-        facts = _with_labels(facts, clone, base, commit, found)
+        probed = probe_origin(probed, clone.launch, clone.origin, commit)
+        probed = _with_labels(probed, clone, base, commit, found)
     if repository is not None:
-        facts = ask_about_token(facts, clone.github, clone.origin, is_private=repository.is_private)
-    return [*found, *diagnose(facts), *_left_behind(clone)]
+        probed = ask_about_token(probed, clone.github, clone.origin, is_private=repository.is_private)
+    return [*found, *diagnose(probed), *_left_behind(clone)]
 
 
 def _repository(clone: _Clone, found: list[Finding]) -> Repository | None:
@@ -141,7 +142,7 @@ def _base(clone: _Clone, repository: Repository | None, found: list[Finding]) ->
     return base or "", commit
 
 
-def _with_labels(facts: Facts, clone: _Clone, base: str, commit: str, found: list[Finding]) -> Facts:
+def _with_labels(probed: Probed, clone: _Clone, base: str, commit: str, found: list[Finding]) -> Probed:
     try:
         loaded = repository_settings(
             clone.launch,
@@ -155,15 +156,15 @@ def _with_labels(facts: Facts, clone: _Clone, base: str, commit: str, found: lis
         found += [_explained("configuration", notice, "", Level.NOTICE) for notice in loaded.notices]
         found.append(_agent(clone, loaded, base, commit))
         rules = conventions(loaded.settings)
-        facts = ask_about_checks(facts, clone.github, commit, rules)
+        probed = ask_about_checks(probed, clone.github, commit, rules)
         missing = missing_labels(clone.github, rules)
     except PreflightError as error:
         remedy = f"correct it, and look again: nightkeep config check {REPOSITORY_FILE}"
         found += [_error("configuration", line, remedy) for line in str(error).splitlines()]
-        return facts
+        return probed
     except GitHubError:  # what keeps GitHub from answering is said of the repository
-        return facts
-    return replace(facts, missing_labels=[label.name for label in missing])
+        return probed
+    return replace(probed, missing_labels=[label.name for label in missing])
 
 
 def _agent(clone: _Clone, loaded: LoadedSettings, base: str, commit: str) -> Finding:

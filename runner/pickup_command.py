@@ -21,7 +21,7 @@ from runner.picking import picking
 from runner.progress import Progress
 from runner.recover_command import recovery_of
 from runner.run_command import work_on
-from runner.run_options import RunOptions, Seen
+from runner.run_options import FoundIssue, RunOptions
 from runner.signals import recorded_signals
 from runner.token_source import LearningRedactor
 from worktree import GitError, Interrupted, Interruption, Launch
@@ -112,5 +112,5 @@ def _look(options: PickupOptions, start: Start, launch: Launch) -> RunOptions | 
     start.report(f'taking the Ready issue #{issue.number} "{as_name(issue.title)}", as: nightkeep run {issue.url}')
     labels = {label.lower() for label in issue.labels}
     ready = looking.settings.labels.ready
-    seen = Seen.of(found, ready if ready.lower() in labels else None)
-    return replace(options.run(issue.url, is_spec=issue.tickets > 0), seen=seen)
+    as_found = FoundIssue.of(found, ready if ready.lower() in labels else None)
+    return replace(options.run(issue.url, is_spec=issue.tickets > 0), found=as_found)

@@ -42,11 +42,11 @@ def work_on(
     try:
         wiring = wiring if options.is_child else wiring.recovered()
         plan = wiring.plan()
-        if options.seen is not None:
-            options.seen.check(plan.issue)
+        if options.found is not None:
+            options.found.check(plan.issue)
         loaded = wiring.loaded(plan)
         settings = loaded.settings
-        let_at = options.seen.let_at if options.seen else None
+        let_at = options.found.let_at if options.found else None
         if options.checks_starter:
             let_at = wiring.check_starter(settings, plan)
         place = wiring.log_place(settings)

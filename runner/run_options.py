@@ -14,7 +14,7 @@ from runner.program import is_relative_path, split_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class FoundIssue:
     """An issue as it was when found ready, let at `let_at`; `ready_label` is the one that it had, if it had it."""
 
     title: str
@@ -23,7 +23,7 @@ class Seen:
     let_at: datetime
 
     @classmethod
-    def of(cls, taken: Taken, ready_label: str | None) -> "Seen":
+    def of(cls, taken: Taken, ready_label: str | None) -> "FoundIssue":
         """Return how an issue was when it was taken."""
         return cls(title=taken.issue.title, body=taken.issue.body, ready_label=ready_label, let_at=taken.let_at)
 
@@ -37,7 +37,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the user asked for, as typed; None for what was left out. `seen` is the issue that pickup has found.
+    """What the user asked for, as typed; None for what was left out. `found` is the issue that pickup has found.
 
     `is_child` when another Run has started this command: it relays what is said, tells the workflow, has recovered
     what was to be recovered, and this one ends with it. `ticket_of` is the number of the Spec that the issue is a
@@ -55,7 +55,7 @@ class RunOptions:
     is_child: bool = False
     ticket_of: int | None = None
     configured_by: ConfiguredBy | None = None
-    seen: Seen | None = None
+    found: FoundIssue | None = None
     checks_starter: bool = False
 
     def settings(self) -> dict[str, object]:

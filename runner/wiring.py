@@ -17,7 +17,7 @@ from delivery.outcome import Outcome
 from delivery.pickup import Pickup
 from delivery.preflight import Plan, unanswered
 from delivery.prompt import Instructions
-from delivery.ready_facts import Rules
+from delivery.ready_facts import PickupRules
 from delivery.run import Run
 from delivery.session import Sessions
 from runner.access import Place, Start, known_secrets
@@ -31,7 +31,7 @@ from runner.processes import Strays
 from runner.program import split_command
 from runner.progress import Progress
 from runner.recovery import Recovery
-from runner.run_options import RunOptions, Seen
+from runner.run_options import FoundIssue, RunOptions
 from runner.session import AgentSessions, SessionLimits
 from runner.settings import LoadedSettings, PromptReplacement, Settings
 from runner.token import SOURCES
@@ -129,7 +129,7 @@ class Wiring:
             found = pickup.check_starter(plan.issue.number)
         except GitHubError as error:
             raise unanswered(error) from error
-        Seen.of(found, settings.labels.ready).check(plan.issue)
+        FoundIssue.of(found, settings.labels.ready).check(plan.issue)
         return found.let_at
 
     def log_place(self, settings: Settings) -> LogPlace:
@@ -263,9 +263,9 @@ def conventions(settings: Settings) -> Conventions:
     )
 
 
-def pickup_rules(settings: Settings) -> Rules:
+def pickup_rules(settings: Settings) -> PickupRules:
     """Return what the settings say about issues that may be taken."""
-    return Rules(
+    return PickupRules(
         ready=settings.labels.ready,
         in_progress=settings.labels.in_progress,
         unready=settings.labels.unready,

@@ -44,7 +44,7 @@ _RULES = (".gitattributes", ".gitignore", ".gitmodules")  # by which git judges 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Ties:
     """What decides whether a worktree may be moved aside, and taken apart there.
 
     `locked_by` is the reason of git's lock on it, `links_back` whether its `.git` is still ours; `mounts` and `linked`
@@ -57,17 +57,17 @@ class Facts:
     linked: tuple[str, ...]
 
 
-def reason_to_leave(facts: Facts, run_id: str) -> str | None:
+def reason_to_leave(ties: Ties, run_id: str) -> str | None:
     """Decide: None for a worktree that is ours to move, else why it is not touched."""
-    if not facts.links_back:
+    if not ties.links_back:
         return "its .git was replaced or removed"
-    if facts.locked_by is None:
+    if ties.locked_by is None:
         return "its lock was taken away"
-    if facts.locked_by != f"nightkeep {run_id}":
-        return f"its lock is not ours: {facts.locked_by}"
-    if facts.mounts:
-        return f"something is mounted in it: {_named(facts.mounts)}"
-    return f"another worktree is in it: {_named(facts.linked)}" if facts.linked else None
+    if ties.locked_by != f"nightkeep {run_id}":
+        return f"its lock is not ours: {ties.locked_by}"
+    if ties.mounts:
+        return f"something is mounted in it: {_named(ties.mounts)}"
+    return f"another worktree is in it: {_named(ties.linked)}" if ties.linked else None
 
 
 def reason_to_retain(state: State, at_work: tuple[str, ...], *, index_kept: bool, all_kept: bool = False) -> str | None:
@@ -113,7 +113,7 @@ def clean_up(checkout: Checkout) -> Cleaned:
             return Cleaned(f"something else stands at {checkout.path}", read_head(checkout))
         if not checkout.has_tree:
             return _finish(checkout)
-        reason = reason_to_leave(facts_of(checkout), checkout.record.run_id)
+        reason = reason_to_leave(ties_of(checkout), checkout.record.run_id)
         if reason:
             return Cleaned(reason, read_head(checkout))
         return _take_apart(checkout.without_new_filters())
@@ -129,9 +129,9 @@ def read_head(checkout: Checkout) -> str | None:
         return None
 
 
-def facts_of(checkout: Checkout) -> Facts:
+def ties_of(checkout: Checkout) -> Ties:
     """Look at what decides whether a worktree may be moved. Raises OSError."""
-    return Facts(
+    return Ties(
         locked_by=" ".join(read_words(checkout.admin / "locked")) or None,
         links_back=_links_back(checkout),
         mounts=tuple(mounts_below(checkout.path)),

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from worktree.checkout import Checkout
-from worktree.cleanup import facts_of, reason_to_leave
+from worktree.cleanup import reason_to_leave, ties_of
 from worktree.files import list_files, private_index, show_hidden
 from worktree.git import Git
 from worktree.launch import Launch
@@ -72,11 +72,11 @@ def _obstacle(checkout: Checkout) -> str | None:
     if checkout.directory.is_clearing() or not checkout.has_tree:
         return None
     path, ours = shlex.quote(str(checkout.path)), f"nightkeep {checkout.record.run_id}"
-    facts = facts_of(checkout)
-    why = reason_to_leave(facts, checkout.record.run_id)
-    if why is None or not facts.links_back or facts.locked_by == ours:
+    ties = ties_of(checkout)
+    why = reason_to_leave(ties, checkout.record.run_id)
+    if why is None or not ties.links_back or ties.locked_by == ours:
         return why and f"{why}; put that right"
-    unlock = f"git worktree unlock {path} && " if facts.locked_by else ""
+    unlock = f"git worktree unlock {path} && " if ties.locked_by else ""
     return f"{why}; give it its own lock again: {unlock}git worktree lock --reason '{ours}' {path}"
 
 

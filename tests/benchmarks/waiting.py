@@ -60,7 +60,7 @@ def _looks_of_an_hour() -> int:
 
 
 def _looked(root: Path, looks: int) -> list[Exchange]:
-    """Look so often over HTTP, as `Watch` does, at a commit whose check is over at the last look."""
+    """Look so often over HTTP, as `CheckWatch` does, at a commit whose check is over at the last look."""
     world, exchanges = make_world(root), list[Exchange]()
     repositories = {NAME: world.origin}
     with Hub(root / "hub", repositories=repositories, observe=exchanges.append) as hub:

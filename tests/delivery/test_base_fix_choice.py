@@ -14,7 +14,7 @@ from delivery.base_fix_choice import (
     Closed,
     LeftOpen,
     Obstructed,
-    Seen,
+    SeenBaseFix,
     choose,
     is_base_fix,
     whose_word,
@@ -33,12 +33,12 @@ def record(age: float, issue: int | None = ISSUE) -> BaseFixRecord:
 
 def seen(
     found: BaseFixRecord | None, *, commit: str | None = COMMIT, issue: int | None = ISSUE, is_open: bool = True
-) -> Seen:
-    return Seen(commit=commit, record=found, issue=issue, is_open=is_open, now=NOW)
+) -> SeenBaseFix:
+    return SeenBaseFix(commit=commit, record=found, issue=issue, is_open=is_open, now=NOW)
 
 
 GONE = seen(None, commit=None)
-TABLE: dict[str, tuple[Seen, Choice]] = {
+TABLE: dict[str, tuple[SeenBaseFix, Choice]] = {
     "nobody has made any": (replace(GONE, issue=None, is_open=False), Begin("")),
     "a run makes it": (seen(record(10)), Await(record(10))),
     "a run looks for its issue": (seen(record(10, None), issue=None, is_open=False), Await(record(10, None))),

@@ -10,7 +10,7 @@ from delivery.claims import (
     Expired,
     Free,
     Held,
-    Seen,
+    SeenClaim,
     Standing,
     Unreadable,
     claimed_issue,
@@ -43,8 +43,8 @@ def record(minutes: float = 1, **changed: Any) -> ClaimRecord:
     return ClaimRecord.model_validate(given | changed)
 
 
-def seen(found: ClaimRecord | None) -> Seen:
-    return Seen(REF, "0" * 40, found)
+def seen(found: ClaimRecord | None) -> SeenClaim:
+    return SeenClaim(REF, "0" * 40, found)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def seen(found: ClaimRecord | None) -> Seen:
         (seen(None), Unreadable),
     ],
 )
-def test_a_claim_is_judged_by_the_age_of_its_record(found: Seen | None, standing: type[Standing]) -> None:
+def test_a_claim_is_judged_by_the_age_of_its_record(found: SeenClaim | None, standing: type[Standing]) -> None:
     assert type(judge_claim(found, NOW)) is standing
 
 

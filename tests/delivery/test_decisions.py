@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from delivery.branches import Blocked, Choice, Continuation, Fresh, Look, branch_name, branch_number, choose_branch
+from delivery.branches import (
+    AskForNewest,
+    Blocked,
+    Choice,
+    Continuation,
+    Fresh,
+    branch_name,
+    branch_number,
+    choose_branch,
+)
 from delivery.causes import Code, Stage
 from delivery.errors import DeliveryError, GitHubError, PolicyRefusal, RunFailureError
 from delivery.failure import judge
@@ -39,18 +48,18 @@ OPEN, CLOSED, SECOND = pull("issue-7"), pull("issue-7", is_open=False), pull("is
 @pytest.mark.parametrize(
     ("on_origin", "newest", "choice"),
     [
-        (set(), {}, Look(1)),
+        (set(), {}, AskForNewest(1)),
         (set(), {1: None}, Fresh("issue-7")),
         ({1}, {1: None}, Continuation("issue-7", None)),
         ({1}, {1: OPEN}, Continuation("issue-7", OPEN)),
-        ({1}, {1: CLOSED}, Look(2)),
-        (set(), {1: CLOSED}, Look(2)),
+        ({1}, {1: CLOSED}, AskForNewest(2)),
+        (set(), {1: CLOSED}, AskForNewest(2)),
         ({1}, {1: CLOSED, 2: None}, Fresh("issue-7-branch-2")),
-        ({1, 2}, {}, Look(2)),
+        ({1, 2}, {}, AskForNewest(2)),
         ({1, 2}, {2: None}, Continuation("issue-7-branch-2", None)),
         ({2}, {2: SECOND}, Continuation("issue-7-branch-2", SECOND)),
-        ({1, 5}, {}, Look(5)),
-        ({1, 10, 9}, {10: CLOSED}, Look(11)),
+        ({1, 5}, {}, AskForNewest(5)),
+        ({1, 10, 9}, {10: CLOSED}, AskForNewest(11)),
     ],
 )
 def test_the_issue_branch(on_origin: set[int], newest: dict[int, PullRequest | None], choice: Choice) -> None:

@@ -1,11 +1,12 @@
-"""What the facts seen beforehand mean for a Run, and what is a fact."""
+"""What was seen beforehand means for a Run, and what is seen."""
 
 from pathlib import Path
 
 import pytest
 
 from delivery.checks import Required
-from delivery.findings import Facts, Level, Space, credentials_in, diagnose, errors, name_token, ways_to
+from delivery.credentials import credentials_in, name_token, ways_to
+from delivery.findings import Level, Probed, Space, diagnose, errors
 from delivery.github import graphql_url
 from tests.world import World, commit, git
 from worktree import GitError, Interruption, Launch, Survey
@@ -20,60 +21,65 @@ def space(free: int) -> Space:
 
 
 @pytest.mark.parametrize(
-    ("facts", "name", "level", "said"),
+    ("probed", "name", "level", "said"),
     [
-        (Facts(push_refused=""), "push", "ok", "as far as a dry run tells"),
-        (Facts(push_refused="403"), "push", "error", "tried as a dry run: 403; give the token write access"),
-        (Facts(namespace_refused=""), "claim-namespace", "ok", "refs/nightkeep/"),
-        (Facts(namespace_refused="no"), "claim-namespace", "error", "refs/nightkeep/, tried as a dry run: no; allow"),
-        (Facts(survey=PLAIN), "lfs", "ok", "no attribute"),
-        (Facts(survey=LFS), "lfs", "error", "git-lfs was not found; install it"),
-        (Facts(survey=LFS, lfs_is_installed=True), "lfs", "warning", "an agent finds pointers; run: git lfs install"),
-        (Facts(survey=LFS, lfs_is_installed=True, lfs_is_configured=True), "lfs", "ok", "is uploaded before each push"),
-        (Facts(spaces=[space(200_000_000)]), "disk-space", "ok", "there is room"),
-        (Facts(spaces=[space(199_999_999)]), "disk-space", "warning", "/srv has 200 MB free for the worktree"),
-        (Facts(spaces=[space(99_000_000)]), "disk-space", "error", "99 MB free for the worktree, which needs 100 MB"),
-        (Facts(spaces=[space(1), space(10**12)]), "disk-space", "error", "0 MB free"),
-        (Facts(survey=PLAIN), "submodules", "ok", "no submodules"),
+        (Probed(push_refused=""), "push", "ok", "as far as a dry run tells"),
+        (Probed(push_refused="403"), "push", "error", "tried as a dry run: 403; give the token write access"),
+        (Probed(namespace_refused=""), "claim-namespace", "ok", "refs/nightkeep/"),
+        (Probed(namespace_refused="no"), "claim-namespace", "error", "refs/nightkeep/, tried as a dry run: no; allow"),
+        (Probed(survey=PLAIN), "lfs", "ok", "no attribute"),
+        (Probed(survey=LFS), "lfs", "error", "git-lfs was not found; install it"),
+        (Probed(survey=LFS, lfs_is_installed=True), "lfs", "warning", "an agent finds pointers; run: git lfs install"),
         (
-            Facts(survey=Survey(size=1, submodules=tuple("abcdef"), names_lfs=False)),
+            Probed(survey=LFS, lfs_is_installed=True, lfs_is_configured=True),
+            "lfs",
+            "ok",
+            "is uploaded before each push",
+        ),
+        (Probed(spaces=[space(200_000_000)]), "disk-space", "ok", "there is room"),
+        (Probed(spaces=[space(199_999_999)]), "disk-space", "warning", "/srv has 200 MB free for the worktree"),
+        (Probed(spaces=[space(99_000_000)]), "disk-space", "error", "99 MB free for the worktree, which needs 100 MB"),
+        (Probed(spaces=[space(1), space(10**12)]), "disk-space", "error", "0 MB free"),
+        (Probed(survey=PLAIN), "submodules", "ok", "no submodules"),
+        (
+            Probed(survey=Survey(size=1, submodules=tuple("abcdef"), names_lfs=False)),
             *("submodules", "notice", "6 submodules: a, b, c, d, e and 1 more; have `setup` run"),
         ),
-        (Facts(is_shallow=True), "shallow-clone", "notice", "run: git fetch --unshallow"),
-        (Facts(is_shallow=False), "shallow-clone", "ok", "whole history"),
-        (Facts(is_partial=True), "partial-clone", "notice", "not with the token"),
-        (Facts(is_partial=False), "partial-clone", "ok", "every object"),
-        (Facts(credentials=["remote.origin.url (x)"]), "credential", "warning", "remote.origin.url (x); take it out"),
-        (Facts(credentials=[]), "credential", "ok", "no credential"),
-        (Facts(own_ways=["SSH"]), "agent-push", "notice", "with the keys that git has here; run Nightkeep as a user"),
-        (Facts(own_ways=["credential.helper"]), "agent-push", "notice", "helper here (credential.helper): the git of"),
-        (Facts(git_version=(2, 38)), "git-version", "ok", "git is 2.38"),
-        (Facts(git_version=(2, 37, 9)), "git-version", "error", "git is 2.37.9; install 2.38 or newer"),
-        (Facts(git_version=(10, 0)), "git-version", "ok", "git is 10.0"),
-        (Facts(token="a kind"), "token", "ok", "the token is a kind"),
-        (Facts(token="a kind", is_workflow_token=True), "token", "warning", "start no workflows"),
-        (Facts(is_workflow_token=True, is_private=False), "drafts", "warning", "no pull request into a draft"),
-        (Facts(is_private=True), "drafts", "notice", "unknown until tried"),
-        (Facts(is_private=False), "drafts", "ok", "has draft pull requests"),
-        (Facts(unreadable=[]), "checks", "ok", "may read checks and statuses"),
-        (Facts(unreadable=["actions"]), "actions", "notice", "not run again; give it actions: write"),
+        (Probed(is_shallow=True), "shallow-clone", "notice", "run: git fetch --unshallow"),
+        (Probed(is_shallow=False), "shallow-clone", "ok", "whole history"),
+        (Probed(is_partial=True), "partial-clone", "notice", "not with the token"),
+        (Probed(is_partial=False), "partial-clone", "ok", "every object"),
+        (Probed(credentials=["remote.origin.url (x)"]), "credential", "warning", "remote.origin.url (x); take it out"),
+        (Probed(credentials=[]), "credential", "ok", "no credential"),
+        (Probed(own_ways=["SSH"]), "agent-push", "notice", "with the keys that git has here; run Nightkeep as a user"),
+        (Probed(own_ways=["credential.helper"]), "agent-push", "notice", "helper here (credential.helper): the git of"),
+        (Probed(git_version=(2, 38)), "git-version", "ok", "git is 2.38"),
+        (Probed(git_version=(2, 37, 9)), "git-version", "error", "git is 2.37.9; install 2.38 or newer"),
+        (Probed(git_version=(10, 0)), "git-version", "ok", "git is 10.0"),
+        (Probed(token="a kind"), "token", "ok", "the token is a kind"),
+        (Probed(token="a kind", is_workflow_token=True), "token", "warning", "start no workflows"),
+        (Probed(is_workflow_token=True, is_private=False), "drafts", "warning", "no pull request into a draft"),
+        (Probed(is_private=True), "drafts", "notice", "unknown until tried"),
+        (Probed(is_private=False), "drafts", "ok", "has draft pull requests"),
+        (Probed(unreadable=[]), "checks", "ok", "may read checks and statuses"),
+        (Probed(unreadable=["actions"]), "actions", "notice", "not run again; give it actions: write"),
         (
-            Facts(unreadable=["checks", "statuses"]),
+            Probed(unreadable=["checks", "statuses"]),
             *("checks", "warning", "may not read checks and statuses: whether a pull request is green is unknown"),
         ),
-        (Facts(unreadable=["statuses"], required=Required.NEVER), "checks", "warning", "give it statuses: read"),
-        (Facts(unreadable=["checks"], required=Required.ALWAYS), "checks", "error", "no Run can come to a good end"),
-        (Facts(unreadable=["checks"], merges=True), "checks", "error", "a Merge run merges nothing whose checks"),
+        (Probed(unreadable=["statuses"], required=Required.NEVER), "checks", "warning", "give it statuses: read"),
+        (Probed(unreadable=["checks"], required=Required.ALWAYS), "checks", "error", "no Run can come to a good end"),
+        (Probed(unreadable=["checks"], merges=True), "checks", "error", "a Merge run merges nothing whose checks"),
         (
-            Facts(unreadable=["checks"], merges=True, required=Required.NEVER),
+            Probed(unreadable=["checks"], merges=True, required=Required.NEVER),
             *("checks", "warning", "count as green unseen"),
         ),
-        (Facts(missing_labels=["in-progress"]), "labels", "notice", "lacks 1 label: in-progress"),
-        (Facts(missing_labels=[]), "labels", "ok", "has the labels that Runs set"),
+        (Probed(missing_labels=["in-progress"]), "labels", "notice", "lacks 1 label: in-progress"),
+        (Probed(missing_labels=[]), "labels", "ok", "has the labels that Runs set"),
     ],
 )
-def test_a_finding(facts: Facts, name: str, level: str, said: str) -> None:
-    (found,) = [finding for finding in diagnose(facts) if finding.name == name]
+def test_a_finding(probed: Probed, name: str, level: str, said: str) -> None:
+    (found,) = [finding for finding in diagnose(probed) if finding.name == name]
     assert found.level == level
     assert said in str(found)
     assert bool(found.remedy) == (found.level is not Level.OK) or name == "drafts"
@@ -81,7 +87,7 @@ def test_a_finding(facts: Facts, name: str, level: str, said: str) -> None:
 
 
 def test_nothing_is_found_about_what_was_not_looked_at() -> None:
-    assert diagnose(Facts()) == ()
+    assert diagnose(Probed()) == ()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from delivery.cycles import cycle_of, waits_of
 from delivery.github import Deed, Linked, QueuedIssue, Role, Word
 from delivery.labelling import labelling
 from delivery.ready import AskForRole, LookForPullRequest, PassedOver, Ready, explain, judge, let_at
-from delivery.ready_facts import Facts, Lets, Name, Rules, Vanished, crowd_of
+from delivery.ready_facts import Lets, Name, PickupRules, Prospect, Vanished, crowd_of
 from delivery.tries import read_tries, waits_until
 
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -51,10 +51,10 @@ ISSUE = QueuedIssue(
     created_at=ago(600),
     deeds=(labelled(),),
 )
-FACTS = Facts(
+PROSPECT = Prospect(
     issue=ISSUE,
     repository=REPOSITORY,
-    rules=Rules(),
+    rules=PickupRules(),
     now=NOW,
     viewer="nightkeep",
     pull_request="",
@@ -62,16 +62,16 @@ FACTS = Facts(
 )
 
 
-def issue(**changes: object) -> Facts:
-    return replace(FACTS, issue=replace(ISSUE, **changes))  # type: ignore[arg-type]
+def issue(**changes: object) -> Prospect:
+    return replace(PROSPECT, issue=replace(ISSUE, **changes))  # type: ignore[arg-type]
 
 
-def with_labels(*labels: str) -> Facts:
+def with_labels(*labels: str) -> Prospect:
     return issue(labels=frozenset({READY, *labels}))
 
 
-def passed(facts: Facts) -> tuple[Name, str] | None:
-    match judge(facts):
+def passed(prospect: Prospect) -> tuple[Name, str] | None:
+    match judge(prospect):
         case Ready():
             return None
         case PassedOver(fact):
@@ -81,7 +81,7 @@ def passed(facts: Facts) -> tuple[Name, str] | None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "name", "words"),
+    ("prospect", "name", "words"),
     [
         (issue(is_open=False), Name.OPEN, "is closed"),
         (issue(labels=frozenset({"bug"})), Name.LABEL, f"is not labelled {READY}"),
@@ -91,7 +91,7 @@ def passed(facts: Facts) -> tuple[Name, str] | None:
         ],
         (with_labels("wontfix", "needs-info"), Name.UNREADY, "is labelled needs-info, wontfix"),
         (with_labels("In-Progress"), Name.CLAIM, "is labelled In-Progress"),
-        (replace(FACTS, holder="run 1 on mill"), Name.CLAIM, "is taken by run 1 on mill"),
+        (replace(PROSPECT, holder="run 1 on mill"), Name.CLAIM, "is taken by run 1 on mill"),
         (issue(parent=other(9)), Name.SPEC, "is a sub-issue of #9, and is worked on with it"),
         (issue(parent=other(9, repository="acme/plan")), Name.SPEC, "is a sub-issue of acme/plan#9"),
         (with_labels("Base-Fix"), Name.BASE_FIX, "is labelled Base-Fix"),
@@ -114,9 +114,9 @@ def passed(facts: Facts) -> tuple[Name, str] | None:
             Name.BLOCKERS,
             "is blocked by #20, #21, #22, #23, #24, #25, #26, #27, #28, #29 and 2 more",
         ),
-        (replace(FACTS, branches=frozenset({"issue-7"})), Name.STARTED, "has been started, issue-7 is on origin"),
-        (replace(FACTS, branches=frozenset({"issue-7-branch-2"})), Name.STARTED, "issue-7-branch-2 is on origin"),
-        (replace(FACTS, pull_request="https://x/pull/8"), Name.STARTED, "https://x/pull/8 is from its branch"),
+        (replace(PROSPECT, branches=frozenset({"issue-7"})), Name.STARTED, "has been started, issue-7 is on origin"),
+        (replace(PROSPECT, branches=frozenset({"issue-7-branch-2"})), Name.STARTED, "issue-7-branch-2 is on origin"),
+        (replace(PROSPECT, pull_request="https://x/pull/8"), Name.STARTED, "https://x/pull/8 is from its branch"),
         (issue(tickets=2, tickets_closed=2), Name.TICKETS, "has sub-issues, and all of them are closed"),
         (issue(deeds=(labelled(9),)), Name.SETTLED, "is not settled: labels or links changed at 2026-01-02 11:51 UTC"),
         (issue(linked_at=ago(1)), Name.SETTLED, "ready at 2026-01-02 12:09 UTC"),
@@ -129,27 +129,31 @@ def passed(facts: Facts) -> tuple[Name, str] | None:
         (issue(edited_by="eve", edited_at=ago(60)), Name.TEXT, "by @eve"),
         (issue(deeds=(labelled(), renamed(30, "eve"))), Name.TEXT, "had its title changed after it was labelled"),
         (
-            replace(FACTS, crowd=crowd_of((1, 15), 3, Rules(limit=3))),
+            replace(PROSPECT, crowd=crowd_of((1, 15), 3, PickupRules(limit=3))),
             Name.LIMIT,
             "3 issues are labelled in-progress, and pickup.limit is 3; merge or close #1, #15, or raise pickup.limit",
         ),
-        (replace(FACTS, tries=(ago(59),)), Name.WAIT, "until 2026-01-02 12:01 UTC, because its last Run made nothing"),
+        (
+            replace(PROSPECT, tries=(ago(59),)),
+            Name.WAIT,
+            "until 2026-01-02 12:01 UTC, because its last Run made nothing",
+        ),
     ],
 )
-def test_what_stands_in_the_way(facts: Facts, name: Name, words: str) -> None:
-    found = passed(facts)
+def test_what_stands_in_the_way(prospect: Prospect, name: Name, words: str) -> None:
+    found = passed(prospect)
     assert found is not None
     assert found[0] is name
     assert words in found[1]
 
 
 @pytest.mark.parametrize(
-    "facts",
+    "prospect",
     [
-        FACTS,
+        PROSPECT,
         issue(labels=frozenset({"READY-for-Agent", "bug"})),
         issue(blockers=(other(3, is_open=False),)),
-        replace(FACTS, branches=frozenset({"issue-70", "issue-77-branch-2", "issue-7x", "main"})),
+        replace(PROSPECT, branches=frozenset({"issue-70", "issue-77-branch-2", "issue-7x", "main"})),
         issue(tickets=3, tickets_closed=2),
         issue(deeds=(labelled(10),)),  # exactly ten minutes
         issue(linked_at=ago(10)),
@@ -158,13 +162,13 @@ def test_what_stands_in_the_way(facts: Facts, name: Name, words: str) -> None:
         issue(edited_by="adam", edited_at=ago(30)),
         issue(deeds=(renamed(90, "eve"), labelled(), renamed(50, "eve"), renamed(40, "olga"))),  # olga has seen it
         issue(deeds=(labelled(90, "tom"), labelled(80, "tom", what=Word.UNLABELED), labelled(70, "olga"))),
-        replace(FACTS, tries=(ago(59 + 61), ago(61))),  # before it was labelled
+        replace(PROSPECT, tries=(ago(59 + 61), ago(61))),  # before it was labelled
         replace(issue(deeds=(labelled(600),)), tries=(ago(300), ago(120))),
-        replace(issue(deeds=(labelled(actor="Fix[bot]"),)), rules=Rules(bots=("fix[bot]",))),
+        replace(issue(deeds=(labelled(actor="Fix[bot]"),)), rules=PickupRules(bots=("fix[bot]",))),
     ],
 )
-def test_what_may_be_taken(facts: Facts) -> None:
-    assert passed(facts) is None
+def test_what_may_be_taken(prospect: Prospect) -> None:
+    assert passed(prospect) is None
 
 
 @pytest.mark.parametrize("edited", [False, True])
@@ -183,12 +187,12 @@ def test_what_may_be_taken(facts: Facts) -> None:
 def test_who_may_start_work(login: str, role: Role | None, *, may: bool, edited: bool) -> None:
     """Who labelled, times whether it was edited afterwards: by the same account, and by somebody who may not write."""
     roles = {"eve": Role.READ} | ({login: role} if role else {})
-    facts = replace(issue(deeds=(labelled(actor=login),)), rules=Rules(bots=("listed[bot]",)), roles=roles)
+    prospect = replace(issue(deeds=(labelled(actor=login),)), rules=PickupRules(bots=("listed[bot]",)), roles=roles)
     if edited:
-        own = replace(facts, issue=replace(facts.issue, edited_by=login, edited_at=ago(5)))
+        own = replace(prospect, issue=replace(prospect.issue, edited_by=login, edited_at=ago(5)))
         assert (passed(own) is None) is may
-        facts = replace(facts, issue=replace(facts.issue, edited_by="eve", edited_at=ago(5)))
-    found = passed(facts)
+        prospect = replace(prospect, issue=replace(prospect.issue, edited_by="eve", edited_at=ago(5)))
+    found = passed(prospect)
     if not may:
         assert found is not None
         assert found[0] is Name.STARTER
@@ -217,14 +221,14 @@ def test_the_first_reason_of_several_is_told(rung: int) -> None:
     changes = {key: value for _, _, one in rest for key, value in one.items()}
     labels = frozenset({READY, *(label for _, label, _ in rest if label)})
     is_started = any(name is Name.STARTED for name, _, _ in rest)
-    facts = replace(issue(**changes, labels=labels), branches=frozenset({"issue-7"} if is_started else ()))
-    found = passed(facts)
+    prospect = replace(issue(**changes, labels=labels), branches=frozenset({"issue-7"} if is_started else ()))
+    found = passed(prospect)
     assert found is not None
     assert found[0] is LADDER[rung][0]
 
 
 def test_questions_are_asked_only_when_nothing_else_stands_in_the_way() -> None:
-    unknown = replace(FACTS, pull_request=None, roles={})
+    unknown = replace(PROSPECT, pull_request=None, roles={})
     assert judge(unknown) == LookForPullRequest()
     assert judge(replace(unknown, pull_request="")) == AskForRole("olga")
     edited = replace(unknown, pull_request="", roles={"olga": Role.WRITE})
@@ -243,7 +247,7 @@ TAKEN = replace(
 
 
 @pytest.mark.parametrize(
-    ("facts", "name"),
+    ("prospect", "name"),
     [
         (TAKEN, None),
         (replace(TAKEN, holder="run 2"), Name.CLAIM),
@@ -256,15 +260,15 @@ TAKEN = replace(
         (replace(TAKEN, vanished=None), Name.LABEL),
     ],
 )
-def test_what_a_run_left_that_vanished_is_taken_up(facts: Facts, name: Name | None) -> None:
-    found = passed(facts)
+def test_what_a_run_left_that_vanished_is_taken_up(prospect: Prospect, name: Name | None) -> None:
+    found = passed(prospect)
     assert (found and found[0]) is name
 
 
 @pytest.mark.parametrize(
-    ("facts", "minutes"),
+    ("prospect", "minutes"),
     [
-        (FACTS, 60),
+        (PROSPECT, 60),
         (issue(deeds=(labelled(90, "tom"), labelled(80, "tom", what=Word.UNLABELED), labelled(70))), 70),
         (issue(deeds=()), None),
         (TAKEN, 90),
@@ -273,12 +277,14 @@ def test_what_a_run_left_that_vanished_is_taken_up(facts: Facts, name: Name | No
         (replace(TAKEN, issue=replace(TAKEN.issue, deeds=())), 60),
     ],
 )
-def test_tickets_are_as_they_were_when_somebody_let_the_spec_be_taken(facts: Facts, minutes: float | None) -> None:
-    assert let_at(facts) == (None if minutes is None else ago(minutes))
+def test_tickets_are_as_they_were_when_somebody_let_the_spec_be_taken(
+    prospect: Prospect, minutes: float | None
+) -> None:
+    assert let_at(prospect) == (None if minutes is None else ago(minutes))
 
 
 def test_every_fact_is_told_in_order() -> None:
-    told = explain(FACTS)
+    told = explain(PROSPECT)
     assert [fact.name for fact in told] == list(Name)
     assert all(fact.lets is Lets.YES for fact in told)
 

@@ -8,10 +8,11 @@ import pytest
 from delivery.causes import Code
 from delivery.checks import Absence, Required, Verdict
 from delivery.decision import (
+    AwaitChecks,
     BaseFix,
     Done,
     Fail,
-    Look,
+    LookAtOrigin,
     LookAtPullRequest,
     MakeReady,
     Merge,
@@ -21,16 +22,15 @@ from delivery.decision import (
     Repair,
     Step,
     Verify,
-    Watch,
     decide,
 )
 from delivery.github import Check, CheckState, PullRequest
-from delivery.loop_facts import BaseFixed, Facts, Kind, Rules, Sample, Spent
+from delivery.loop_facts import BaseFixed, Facts, Kind, LoopRules, Sample, Spent
 from tests.proof import seed
 
 HEAD, OTHER, BASE, HELD = "a" * 40, "b" * 40, "c" * 40, "d" * 40
 NO_FINDINGS = "and the Repair found nothing to fix on the branch"
-PLAIN = Rules(base="main", branch="issue-7")
+PLAIN = LoopRules(base="main", branch="issue-7")
 MERGES = replace(PLAIN, merges=True)
 FIXES = replace(PLAIN, fixes_base=True)
 FIXED = BaseFixed(url="u/8", names="lint")
@@ -60,7 +60,7 @@ def pull(head: str = HEAD, **changed: object) -> PullRequest:
     return replace(seen, **changed)  # type: ignore[arg-type]  # what a row of the table changes
 
 
-def at(rules: Rules = PLAIN, **known: object) -> Facts:
+def at(rules: LoopRules = PLAIN, **known: object) -> Facts:
     """Return the facts of a head that was pushed and is ready, and what else is known."""
     facts = Facts(
         rules=rules, head=HEAD, base_commit=HELD, sample=NOTHING_NEW, verified=HEAD, pushed=HEAD, is_ready=True
@@ -68,7 +68,7 @@ def at(rules: Rules = PLAIN, **known: object) -> Facts:
     return replace(facts, **known)  # type: ignore[arg-type]  # what a row of the table knows
 
 
-def green(rules: Rules = PLAIN, **known: object) -> Facts:
+def green(rules: LoopRules = PLAIN, **known: object) -> Facts:
     return at(rules, **{"verdict": GREEN, "pull": pull(), **known})
 
 
@@ -86,7 +86,7 @@ CONFLICTS = "origin/main conflicts with issue-7"
 REVIEWS = "others' commits on issue-7 are to be reviewed"
 TABLE: dict[str, tuple[Facts, Step]] = {
     # From the opening session to the first watch.
-    "origin is looked at before anything else": (at(sample=None, pushed=None, is_ready=False), Look()),
+    "origin is looked at before anything else": (at(sample=None, pushed=None, is_ready=False), LookAtOrigin()),
     "what the Base branch has is merged": (at(sample=Sample(base=BASE)), MergeUpstream(commit=BASE, spent=spent())),
     "a head is verified before it is pushed": (
         at(replace(PLAIN, verifies=True), verified=OTHER, pushed=OTHER),
@@ -95,10 +95,10 @@ TABLE: dict[str, tuple[Facts, Step]] = {
     "without a verify command none is run": (at(verified=None, pushed=OTHER), Push()),
     "a head is pushed": (at(pushed=OTHER), Push()),
     "a pull request is made ready": (at(is_ready=False), MakeReady()),
-    "the checks are watched": (at(), Watch()),
+    "the checks are watched": (at(), AwaitChecks()),
     # The goal.
     "a green head has its pull request looked at": (at(verdict=GREEN, sample=None), LookAtPullRequest()),
-    "and origin after it": (green(sample=None), Look()),
+    "and origin after it": (green(sample=None), LookAtOrigin()),
     "a green head is the goal": (green(), Done(head=HEAD)),
     "so is one that nothing checks": (green(verdict=Verdict(absence=Absence.NOT_CONFIGURED)), Done(head=HEAD)),
     "a plain Run ignores others' commits": (green(pull=pull(OTHER)), Done(head=HEAD)),
@@ -138,8 +138,8 @@ TABLE: dict[str, tuple[Facts, Step]] = {
         at(verdict=replace(RED, inherited=INHERITED.inherited), sample=None),
         repair(Kind.CHECKS, RED_TEXT),
     ),
-    "a Repair that changed nothing has the checks run again": (at(checks_repaired=HEAD), Watch(repeat=True)),
-    "once for each head": (at(checks_repaired=HEAD, repeated=HEAD), Watch()),
+    "a Repair that changed nothing has the checks run again": (at(checks_repaired=HEAD), AwaitChecks(repeat=True)),
+    "once for each head": (at(checks_repaired=HEAD, repeated=HEAD), AwaitChecks()),
     "which is the goal when they pass": (green(checks_repaired=HEAD, repeated=HEAD), Done(head=HEAD)),
     "and a Declined CI fix when they do not": (
         at(verdict=RED, checks_repaired=HEAD, repeated=HEAD),
@@ -157,7 +157,7 @@ TABLE: dict[str, tuple[Facts, Step]] = {
         at(verdict=INHERITED),
         Fail(Code.CHECKS_INHERITED, f"{INHERITS}; mend main first"),
     ),
-    "but origin is looked at first": (at(verdict=INHERITED, sample=None), Look()),
+    "but origin is looked at first": (at(verdict=INHERITED, sample=None), LookAtOrigin()),
     # A Base fix.
     "inherited failures are mended on the Base branch, where that is wanted": (
         at(FIXES, verdict=INHERITED),
@@ -167,7 +167,7 @@ TABLE: dict[str, tuple[Facts, Step]] = {
         at(replace(MERGES, fixes_base=True), verdict=INHERITED),
         BaseFix(INHERITED.inherited, HELD),
     ),
-    "but origin is looked at before that": (at(FIXES, verdict=INHERITED, sample=None), Look()),
+    "but origin is looked at before that": (at(FIXES, verdict=INHERITED, sample=None), LookAtOrigin()),
     "and a Base branch that has moved is merged first": (
         at(FIXES, verdict=INHERITED, sample=Sample(base=BASE)),
         MergeUpstream(commit=BASE, spent=spent(moves=1)),
@@ -180,14 +180,14 @@ TABLE: dict[str, tuple[Facts, Step]] = {
         at(FIXES, verdict=replace(RED, inherited=INHERITED.inherited), checks_repaired=HEAD, repeated=HEAD),
         Fail(Code.CHECKS_FAILED, f"{RED_TEXT}, {NO_FINDINGS}"),
     ),
-    "after it origin is looked at": (at(FIXES, verdict=INHERITED).base_fixed(FIXED), Look()),
+    "after it origin is looked at": (at(FIXES, verdict=INHERITED).base_fixed(FIXED), LookAtOrigin()),
     "what it made of the Base branch is merged, and costs nothing": (
         replace(at(FIXES, verdict=INHERITED).base_fixed(FIXED), sample=Sample(base=BASE)),
         MergeUpstream(commit=BASE, spent=spent()),
     ),
     "the checks are watched again": (
         replace(at(FIXES, verdict=INHERITED).base_fixed(FIXED), sample=NOTHING_NEW),
-        Watch(),
+        AwaitChecks(),
     ),
     "there is one a Run": (
         at(FIXES, verdict=INHERITED, base_fix=FIXED),
@@ -197,7 +197,7 @@ TABLE: dict[str, tuple[Facts, Step]] = {
         at(FIXES, verdict=INHERITED).base_fixed(replace(FIXED, failure="the Base fix u/8 failed: no")),
         Fail(Code.BASE_FIX, f"{INHERITS}; the Base fix u/8 failed: no"),
     ),
-    "one that others had made before costs none": (at(FIXES, verdict=INHERITED).base_fixed(None), Look()),
+    "one that others had made before costs none": (at(FIXES, verdict=INHERITED).base_fixed(None), LookAtOrigin()),
     "but a move, so that there is an end": (
         replace(at(FIXES, verdict=INHERITED).base_fixed(None), sample=Sample(base=BASE)),
         MergeUpstream(commit=BASE, spent=spent(moves=1)),
@@ -278,15 +278,15 @@ TABLE: dict[str, tuple[Facts, Step]] = {
     ),
     "a push that they keep from being taken looks for them": (
         at(MERGES, pushed=OTHER, push_refused=True, sample=None),
-        Look(),
+        LookAtOrigin(),
     ),
     "and fails when there are none": (
         at(MERGES, pushed=OTHER, push_refused=True),
         Fail(Code.PUSH_REFUSED, "origin did not take issue-7, and shows no new commits on it"),
     ),
     # A merge that GitHub refused.
-    "a refused merge looks at everything again": (green(MERGES).refused("no"), Look()),
-    "at the checks, too": (replace(green(MERGES).refused("no"), sample=NOTHING_NEW), Watch()),
+    "a refused merge looks at everything again": (green(MERGES).refused("no"), LookAtOrigin()),
+    "at the checks, too": (replace(green(MERGES).refused("no"), sample=NOTHING_NEW), AwaitChecks()),
     "a refused merge, and the Base branch moved": (
         replace(green(MERGES).refused("no"), sample=Sample(base=BASE)),
         MergeUpstream(commit=BASE, spent=spent(moves=1)),
@@ -332,7 +332,7 @@ TABLE: dict[str, tuple[Facts, Step]] = {
         green(pull=pull(mergeable=False)),
         Fail(Code.NOT_MERGEABLE, "u is not mergeable"),
     ),
-    "but not before origin was looked at": (green(pull=pull(mergeable=False), sample=None), Look()),
+    "but not before origin was looked at": (green(pull=pull(mergeable=False), sample=None), LookAtOrigin()),
     "one of which GitHub cannot tell": (
         green(pull=pull(mergeable=None)),
         Fail(Code.NOT_MERGEABLE, "GitHub has not worked out whether u is mergeable"),
@@ -377,14 +377,14 @@ def test_merges_that_are_refused_for_ever_spend_the_budget() -> None:
         match step:
             case Merge():
                 tries, moved, facts = tries + 1, True, facts.refused("no")
-            case Look():
+            case LookAtOrigin():
                 facts, moved = facts.looked(Sample(base=f"{tries:040x}" if moved else None)), False
             case MergeUpstream():
                 head = f"f{tries:039x}"
                 facts = facts.merged("m", step.commit, head, spent=step.spent, foreign=False, conflicts=False)
             case Push():
                 facts = facts.pushed_as(taken=True)
-            case Watch():
+            case AwaitChecks():
                 facts = facts.watched(GREEN, repeated=False)
             case LookAtPullRequest():
                 facts = replace(facts, pull=pull(facts.head))
@@ -426,7 +426,7 @@ class Weather:
     def after(self, step: Step) -> Facts:
         facts, moves = self.facts, self.chance(0.35)
         match step:
-            case Look():
+            case LookAtOrigin():
                 self.held = "moved" if moves else facts.base_commit
                 foreign = self.commit() if facts.rules.merges and facts.pushed and self.chance(0.2) else None
                 return facts.looked(Sample(base=self.commit() if moves else None, foreign=foreign))
@@ -454,7 +454,7 @@ class Weather:
                 return facts.pushed_as(taken=not (facts.rules.merges and self.chance(0.1)))
             case MakeReady():
                 return replace(facts, is_ready=True)
-            case Watch():
+            case AwaitChecks():
                 return self.watch(repeat=step.repeat)
             case BaseFix():
                 assert self.held == step.base_commit, "the Base branch has moved"
@@ -504,7 +504,7 @@ def test_every_schedule_ends_within_its_budgets_and_merges_only_what_was_watched
     ends = []
     for number in range(2000):
         chance = random.Random(seed() + number)
-        rules = Rules(
+        rules = LoopRules(
             base="main",
             branch="issue-7",
             merges=chance.random() < 0.7,

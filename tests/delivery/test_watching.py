@@ -14,7 +14,7 @@ import pytest
 from delivery.checks import Absence, Expected, Patience, Verdict, runs_to_repeat
 from delivery.errors import GitHubError
 from delivery.github import GitHub
-from delivery.watching import StoppedError, Watch
+from delivery.watching import CheckWatch, StoppedError
 from runner.hub import Check, Exchange, Hub, Permission, Source, Wait, drills
 from tests.world import World, commit, git
 from worktree import Interruption
@@ -41,7 +41,7 @@ def github(hub: Hub) -> Iterator[GitHub]:
         yield made
 
 
-def watch(world: World, github: GitHub, said: list[str] | None = None, **changed: Any) -> Watch:
+def watch(world: World, github: GitHub, said: list[str] | None = None, **changed: Any) -> CheckWatch:
     lines = [] if said is None else said
     given: dict[str, Any] = {
         "expected": Expected,
@@ -53,7 +53,7 @@ def watch(world: World, github: GitHub, said: list[str] | None = None, **changed
         "report": lines.append,
     }
     head, base = world.on_origin("topic"), world.on_origin("main")
-    return Watch(github=github.checks, head=head, base_commit=base, **given | changed)
+    return CheckWatch(github=github.checks, head=head, base_commit=base, **given | changed)
 
 
 def names(verdict: Verdict) -> tuple[list[str], list[str]]:
