@@ -1,6 +1,6 @@
 """Everything that delivery asks GitHub, and every answer, is as GitHub describes it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -12,13 +12,6 @@ from tests.runner.hub.test_drills import API, ask
 from tests.world import World
 
 NAME, MARKER = "acme/widget", "<!-- marker -->"
-
-
-@pytest.fixture
-def github(hub: Hub) -> Iterator[GitHub]:
-    made = GitHub(api_url=f"{hub.url}/api/v3", token="any", repository=NAME)
-    yield made
-    made.close()
 
 
 @pytest.fixture

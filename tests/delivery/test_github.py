@@ -10,10 +10,10 @@ import requests
 from delivery.errors import GitHubError, GitHubNotFoundError, GitHubUnavailableError
 from delivery.github import GitHub
 from runner.hub import Hub, Permission, drills
+from tests.delivery.conftest import NAME, TOKEN
 from tests.world import World, commit, git
 
-NAME = "acme/widget"
-TOKEN, READER = "writer-token-0001", "reader-token-0001"
+READER = "reader-token-0001"
 MARKER = "<!-- nightkeep:failure-note issue-1 -->"
 TROUBLE = {"message": "trouble"}
 
@@ -29,12 +29,6 @@ def hub(world: World, tmp_path: Path) -> Iterator[Hub]:
     with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens) as served:
         post(served, "issues", {"title": "Add a lamp"})
         yield served
-
-
-@pytest.fixture
-def github(hub: Hub) -> Iterator[GitHub]:
-    with closing(GitHub(api_url=f"{hub.url}/api/v3", token=TOKEN, repository=NAME)) as made:
-        yield made
 
 
 def post(hub: Hub, path: str, body: object) -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from delivery.github import GitHub, Role
 from runner.hub import Exchange, Hub, Permission, drills
+from tests.delivery.conftest import NAME, TOKEN
 from tests.world import World, git
 
-NAME, SECRET = "acme/widget", "acme/secret"
+SECRET = "acme/secret"
 
 
 @pytest.fixture
@@ -17,16 +18,9 @@ def hub(world: World, tmp_path: Path, exchanges: list[Exchange]) -> Iterator[Hub
     secret = tmp_path / "secret.git"
     git(tmp_path, "init", "-q", "--bare", str(secret))
     repositories = {NAME: world.origin, SECRET: secret}
-    tokens = {"writer": Permission.WRITE}
+    tokens = {TOKEN: Permission.WRITE}
     with Hub(tmp_path / "hub", repositories=repositories, tokens=tokens, observe=exchanges.append) as served:
         yield served
-
-
-@pytest.fixture
-def github(hub: Hub) -> Iterator[GitHub]:
-    made = GitHub(api_url=f"{hub.url}/api/v3", token="writer", repository=NAME)
-    yield made
-    made.close()
 
 
 def test_five_hundred_issues_are_five_questions(hub: Hub, github: GitHub) -> None:

@@ -5,7 +5,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from delivery.errors import GitHubError
 from delivery.github import GitHub
 from delivery.watching import CheckWatch, StoppedError
 from runner.hub import Check, Exchange, Hub, Permission, Source, Wait, drills
+from tests.delivery.conftest import NAME, TOKEN
 from tests.world import World, commit, git
 from worktree import Interruption
 
-NAME, TOKEN = "acme/widget", "writer-token-0001"
 CHECK_RUNS = "*/check-runs"
 
 
@@ -33,12 +32,6 @@ def hub(world: World, tmp_path: Path, exchanges: list[Exchange]) -> Iterator[Hub
     tokens = {TOKEN: Permission.WRITE}
     with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens, observe=exchanges.append) as served:
         yield served
-
-
-@pytest.fixture
-def github(hub: Hub) -> Iterator[GitHub]:
-    with closing(GitHub(api_url=f"{hub.url}/api/v3", token=TOKEN, repository=NAME)) as made:
-        yield made
 
 
 def watch(world: World, github: GitHub, said: list[str] | None = None, **changed: Any) -> CheckWatch:

@@ -10,41 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from runner.hub import Exchange, Hub, Permission
-from tests.scenarios.stage import NAME, NIGHTKEEP, WRITER, Result, Stage, nightkeep
+from runner.hub import Exchange
+from tests.rescued import put, put_ref
+from tests.scenarios.stage import NIGHTKEEP, Result, Stage, nightkeep, staged
 from tests.world import World, git
-from worktree.store import Manifest, Row, Store, write_manifest
 
 _NOW = datetime.now(UTC)
 OLD = f"{_NOW - timedelta(days=40):%Y%m%dT%H%M%SZ}-0000000a"
 YOUNG = f"{_NOW - timedelta(days=1):%Y%m%dT%H%M%SZ}-0000000b"
-
-
-def put(world: World, run_id: str, *names: str, why: str = "ignored", branch: str = "issue-7") -> Store:
-    """Put files into the store, as a run of that time would have left them."""
-    store = Store(world.launch / ".git", run_id)
-    store.open()
-    store.tree.mkdir()
-    for name in names:
-        (store.tree / name).write_text(f"{name}\n", errors="surrogateescape")
-    moment = f"{datetime.strptime(run_id[:15], '%Y%m%dT%H%M%S').replace(tzinfo=UTC):%Y-%m-%dT%H:%M:%SZ}"
-    rows = tuple(Row(name, why) for name in names)
-    write_manifest(
-        store.path,
-        Manifest(run_id=run_id, branch=branch, path="/gone", head="f" * 40, failed=False, moment=moment, rows=rows),
-    )
-    return store
-
-
-def put_ref(world: World, run_id: str, name: str = "snapshot", *, on_origin: bool = False) -> str:
-    """Make a rescue ref, as a run of issue-7 would; return it."""
-    ref = f"refs/nightkeep/rescue/{run_id}/{name}"
-    made = git(world.launch, "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "nightkeep: snapshot of issue-7")
-    if on_origin:
-        git(world.origin, "fetch", "-q", str(world.launch), f"{made}:{ref}")
-    else:
-        git(world.launch, "update-ref", ref, made)
-    return ref
 
 
 def rescue(world: World, *arguments: str) -> Result:
@@ -204,7 +177,8 @@ def test_files_come_back_into_a_directory_that_is_named_from_here(world: World) 
 
 
 def test_files_are_counted_and_directories_only_where_there_is_nothing_else(world: World) -> None:
-    tree = put(world, OLD).tree
+    tree = put(world, OLD, "build").tree
+    (tree / "build").unlink()
     (tree / "build" / "deep").mkdir(parents=True)
     assert rescue(world, "restore", OLD, "--to", "one").stdout.startswith(f"restored 2 directories of {OLD} into ")
     for name in ("a", "deep/b"):
@@ -285,11 +259,8 @@ def test_what_is_too_old_goes_unless_it_is_a_rehearsal(world: World) -> None:
 @pytest.fixture
 def stage(tmp_path: Path, world: World, exchanges: list[Exchange]) -> Iterator[Stage]:
     """A hub that serves the world's origin as acme/widget, and the clone with the hub as its origin."""
-    repositories = {NAME: world.origin}
-    tokens = {WRITER: Permission.WRITE}
-    with Hub(tmp_path / "hub", repositories=repositories, tokens=tokens, observe=exchanges.append) as hub:
-        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
-        yield Stage(tmp_path, world, hub)
+    with staged(tmp_path, world, exchanges.append) as made:
+        yield made
 
 
 def test_refs_of_an_open_pull_request_stay(stage: Stage) -> None:

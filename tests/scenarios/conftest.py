@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.hub import Exchange, Hub, Permission
-from tests.scenarios.stage import NAME, READER, WRITER, Stage
-from tests.world import World, git, make_world
+from runner.hub import Exchange
+from tests.scenarios.repairing import QUICKLY
+from tests.scenarios.stage import Stage, staged
+from tests.world import World, make_world
 
 
 @pytest.fixture
@@ -22,8 +23,11 @@ def world(tmp_path: Path) -> World:
 @pytest.fixture
 def stage(tmp_path: Path, world: World, exchanges: list[Exchange]) -> Iterator[Stage]:
     """A hub that serves the world's origin as acme/widget, and the clone with the hub as its origin."""
-    tokens = {WRITER: Permission.WRITE, READER: Permission.READ}
-    repositories = {NAME: world.origin}
-    with Hub(tmp_path / "hub", repositories=repositories, tokens=tokens, observe=exchanges.append) as hub:
-        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
-        yield Stage(tmp_path, world, hub)
+    with staged(tmp_path, world, exchanges.append) as made:
+        yield made
+
+
+@pytest.fixture
+def quickly(stage: Stage) -> None:
+    """Nobody waits long for checks that never come."""
+    stage.environment |= QUICKLY

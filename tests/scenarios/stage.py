@@ -15,6 +15,8 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,13 @@ from typing import Any
 import psutil
 import requests
 
-from runner.hub import Hub
+from runner.hub import Exchange, Hub, Permission
 from runner.hub.deeds import Deeds
 from tests.world import World, commit, git
 
 NAME = "acme/widget"
 WRITER, READER = "writer-token-0001", "reader-token-0001"
+TOKENS = {WRITER: Permission.WRITE, READER: Permission.READ}
 NIGHTKEEP = [sys.executable, "-P", "-m", "runner"]
 _PATIENCE = 60
 
@@ -339,3 +342,13 @@ class Stage:
     def _hashes(self, tree: Path) -> set[str]:
         files = [str(file) for file in tree.rglob("*") if file.is_file() and ".git" not in file.relative_to(tree).parts]
         return set(git(self.clone, "hash-object", "--no-filters", *files).split()) if files else set()
+
+
+@contextmanager
+def staged(
+    root: Path, world: World, observe: Callable[[Exchange], None], tokens: Mapping[str, Permission] = TOKENS
+) -> Iterator[Stage]:
+    """Have a hub serve the world's origin as acme/widget, and the clone have it as its origin, while the block runs."""
+    with Hub(root / "hub", repositories={NAME: world.origin}, tokens=tokens, observe=observe) as hub:
+        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
+        yield Stage(root, world, hub)

@@ -1,5 +1,6 @@
 """Runs whose checks fail because those of the Base branch do, and that have it mended there."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from runner.hub import Check, Source
+from tests.scenarios.claiming import moment_of, put_record
 from tests.scenarios.repairing import COMMITS, QUICKLY, cause, move_base, shell
 from tests.scenarios.stage import NAME, NIGHTKEEP, Result, Stage
 from tests.scenarios.test_conventions import convene
-from tests.scenarios.test_signals import nothing_left, running, wait_for
+from tests.scenarios.test_signals import nothing_left, running
+from tests.waiting import wait_for
 from tests.world import git
 
 # It fails until somebody has mended it, on main and on whatever is made from there.
@@ -208,26 +211,17 @@ def test_two_machines_make_one_base_fix(stage: Stage) -> None:
     nothing_left(stage)
 
 
-def held_by_another(stage: Stage, issue: int | None, age: str) -> str:
-    """Have origin hold the ref of a run elsewhere, whose last sign of life is so old; return its commit."""
-    moment = git(stage.clone, "log", "-1", "--format=%cI", "HEAD")
-    moment = subprocess.run(
-        ["date", "-u", "-d", age, "+%Y-%m-%dT%H:%M:%SZ"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    said = (
-        f'{{"version":1,"nonce":"{"n" * 32}","run":"20260101T000000Z-theirs","host":"elsewhere",'
-        f'"issue":{issue or "null"},"moment":"{moment}","clock":"server","lease":900}}'
-    )
-    tree = git(stage.world.origin, "hash-object", "-t", "tree", "-w", "/dev/null")
-    commit = git(stage.world.origin, "commit-tree", tree, "-m", said)
-    git(stage.world.origin, "update-ref", REF, commit)
-    return commit
+def held_by_another(stage: Stage, issue: int, *, minutes: float = 0) -> str:
+    """Have origin hold the ref of a run elsewhere, whose last sign of life was so long ago; return its commit."""
+    said = {"version": 1, "nonce": "n" * 32, "run": "20260101T000000Z-theirs", "host": "elsewhere", "issue": issue}
+    lease = {"moment": moment_of(minutes), "clock": "server", "lease": 900}
+    return put_record(stage.world, REF, json.dumps(said | lease))
 
 
 def test_one_that_another_machine_makes_is_waited_for(stage: Stage) -> None:
     stage.hub.ci.add(NAME, LINT)
     mine, theirs = stage.issue(), stage.issue("CI red on main: lint", labels=("base-fix",))
-    held_by_another(stage, theirs, "now")
+    held_by_another(stage, theirs)
     process = started(stage, stage.clone, mine, agent(stage))
     wait_for(lambda: stage.pulls())
     threading.Timer(4, lambda: mend_by_hand(stage, theirs)).start()
@@ -246,7 +240,7 @@ def mend_by_hand(stage: Stage, issue: int) -> None:
 def test_one_that_another_machine_gave_up_is_a_cause(stage: Stage) -> None:
     stage.hub.ci.add(NAME, LINT)
     mine, theirs = stage.issue(), stage.issue("CI red on main: lint", labels=("base-fix",))
-    held_by_another(stage, theirs, "now")
+    held_by_another(stage, theirs)
     process = started(stage, stage.clone, mine, agent(stage))
     wait_for(lambda: stage.pulls())
     threading.Timer(4, lambda: git(stage.world.origin, "update-ref", "-d", REF)).start()
@@ -258,7 +252,7 @@ def test_one_that_another_machine_gave_up_is_a_cause(stage: Stage) -> None:
 def test_there_is_a_limit_to_waiting(stage: Stage) -> None:
     stage.hub.ci.add(NAME, LINT)
     mine, theirs = stage.issue(), stage.issue("CI red on main: lint", labels=("base-fix",))
-    commit = held_by_another(stage, theirs, "now")
+    commit = held_by_another(stage, theirs)
     result = stage.run(mine, agent(stage), "--json", **FIX, NIGHTKEEP_LIMITS_BASE_FIX="2s")
     assert (result.status, result.document["code"]) == (1, "base-fix-failed"), result
     assert "was not over within" in result.document["cause"]
@@ -268,7 +262,7 @@ def test_there_is_a_limit_to_waiting(stage: Stage) -> None:
 def test_one_whose_machine_nobody_can_judge_is_left_to_people(stage: Stage) -> None:
     stage.hub.ci.add(NAME, LINT)
     mine, theirs = stage.issue(), stage.issue("CI red on main: lint", labels=("base-fix",))
-    commit = held_by_another(stage, theirs, "1 hour")
+    commit = held_by_another(stage, theirs, minutes=-60)
     result = stage.run(mine, agent(stage), "--json", **FIX)
     assert (result.status, result.document["code"]) == (1, "base-fix-failed"), result
     assert "clocks is wrong; once you know that none does: git push origin --delete" in result.document["cause"]
@@ -278,7 +272,7 @@ def test_one_whose_machine_nobody_can_judge_is_left_to_people(stage: Stage) -> N
 def test_one_whose_machine_has_vanished_is_taken_over_with_its_issue(stage: Stage) -> None:
     stage.hub.ci.add(NAME, LINT)
     mine, theirs = stage.issue(), stage.issue("CI red on main: lint", labels=("base-fix",))
-    held_by_another(stage, theirs, "20 minutes ago")
+    held_by_another(stage, theirs, minutes=20)
     result = stage.run(mine, agent(stage), **FIX)
     assert (result.status, the_fix(stage)["state"]) == (0, "closed"), result
     assert REF not in stage.refs()

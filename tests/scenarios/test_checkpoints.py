@@ -14,7 +14,8 @@ import pytest
 
 from tests.scenarios.claiming import age_claim
 from tests.scenarios.stage import Stage
-from tests.scenarios.test_signals import Running, running, wait_for
+from tests.scenarios.test_signals import Running, running
+from tests.waiting import wait_for
 from tests.worktree.test_screening import GITHUB
 from tests.world import git
 

@@ -15,7 +15,8 @@ import pytest
 from runner.hub import drills
 from tests.scenarios.claiming import age_claim, claim, claim_ref, claims, put_claim
 from tests.scenarios.stage import NAME, NIGHTKEEP, Stage
-from tests.scenarios.test_signals import running, wait_for
+from tests.scenarios.test_signals import running
+from tests.waiting import wait_for
 from tests.world import git
 
 QUICK: Any = {"NIGHTKEEP_LIMITS_LEASE": "3s", "NIGHTKEEP_LIMITS_HEARTBEAT": "0.5s"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.hub import Exchange, Hub, Permission
-from tests.scenarios.stage import NAME, WRITER, Result, Stage
+from runner.hub import Exchange, Permission
+from tests.scenarios.stage import WRITER, Result, Stage, staged
 from tests.scenarios.test_drills import meanwhile
 from tests.world import World, git
 
@@ -19,9 +19,7 @@ MAKES = "echo on > lamp.txt"
 def stage(tmp_path: Path, world: World, exchanges: list[Exchange]) -> Iterator[Stage]:
     """A stage on which Nightkeep has a token that may die, and another is there to follow it."""
     tokens = dict.fromkeys((WRITER, DYING, NEXT), Permission.WRITE)
-    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens, observe=exchanges.append) as hub:
-        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
-        made = Stage(tmp_path, world, hub)
+    with staged(tmp_path, world, exchanges.append, tokens) as made:
         made.token_file.write_text(DYING)
         yield made
 

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import pytest
 
-from runner.hub import Hub, Permission
 from tests.proof import full, seed
 from tests.scenarios.killing import (
     ENDINGS,
@@ -25,8 +24,8 @@ from tests.scenarios.killing import (
     worktrees_without_a_record,
 )
 from tests.scenarios.repairing import QUICKLY
-from tests.scenarios.stage import NAME, WRITER, Stage
-from tests.world import World, git
+from tests.scenarios.stage import Stage, staged
+from tests.world import World
 
 pytestmark = pytest.mark.drawn
 
@@ -55,16 +54,9 @@ def exchanges() -> Exchanges:
 @pytest.fixture
 def stage(tmp_path: Path, world: World, exchanges: Exchanges) -> Iterator[Stage]:
     """The usual stage, with a person at work in the clone."""
-    with Hub(
-        tmp_path / "hub",
-        repositories={NAME: world.origin},
-        tokens={WRITER: Permission.WRITE},
-        observe=lambda exchange: exchanges.append(exchange),
-    ) as hub:
-        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
-        stage = Stage(tmp_path, world, hub)
-        a_person_at_work(stage)
-        yield stage
+    with staged(tmp_path, world, lambda exchange: exchanges.append(exchange)) as made:
+        a_person_at_work(made)
+        yield made
 
 
 def _run_killed(stage: Stage, ending: str, point: Point, exchanges: Exchanges) -> int:

@@ -7,7 +7,8 @@ import pytest
 from runner.hub import NEVER, Check, Wait, drills
 from tests.scenarios.repairing import COMMITS, QUICKLY, agent, cause, meanwhile, move_base, prompt, pushes, run, shell
 from tests.scenarios.stage import NAME, Result, Stage
-from tests.scenarios.test_signals import INT, TERM, kept, running, wait_for
+from tests.scenarios.test_signals import INT, TERM, kept, running
+from tests.waiting import wait_for
 from tests.world import git
 
 GREEN = Check("test", branches="issue-*")

@@ -11,17 +11,11 @@ from contextlib import contextmanager
 import pytest
 
 from tests.scenarios.killing import Exchanges, Point, an_agent, begun, found, killed, left_over, lost, recover
-from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.stage import NIGHTKEEP, Result, Stage, nightkeep
-from tests.scenarios.test_signals import wait_for
+from tests.waiting import wait_for
 from tests.world import commit, git
 
-
-@pytest.fixture
-def stage(stage: Stage) -> Stage:
-    """The usual stage, where nobody waits long for checks that never come."""
-    stage.environment |= QUICKLY
-    return stage
+pytestmark = pytest.mark.usefixtures("quickly")
 
 
 @contextmanager

@@ -8,7 +8,8 @@ import pytest
 from runner.hub import drills
 from runner.hub.drills import Trouble
 from tests.scenarios.stage import Stage
-from tests.scenarios.test_signals import HALF, running, wait_for
+from tests.scenarios.test_signals import HALF, running
+from tests.waiting import wait_for
 
 AN_HOUR = [drills.secondary_rate_limit(3600), drills.secondary_rate_limit(), drills.too_many_requests(3600)]
 

@@ -13,7 +13,7 @@ from tests.scenarios.claiming import age_claim, claim, claims
 from tests.scenarios.stage import NIGHTKEEP, Stage
 from tests.scenarios.test_claims import another_clone, begin
 from tests.scenarios.test_pickup import WORK
-from tests.scenarios.test_signals import wait_for
+from tests.waiting import wait_for
 
 
 def start_pickup(stage: Stage, clone: Path, agent: str) -> "subprocess.Popen[str]":

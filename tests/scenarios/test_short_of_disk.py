@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from runner.hub import Exchange, Hub, Permission
+from runner.hub import Exchange
 from tests.proof import full, seed
 from tests.scenarios.killing import Exchanges, Point, an_agent, killed, left_over, lost, recover
 from tests.scenarios.killing import started as started_with
 from tests.scenarios.repairing import QUICKLY
-from tests.scenarios.stage import NAME, WRITER, Stage
+from tests.scenarios.stage import Stage, staged
 from tests.world import World, git, make_world
 from worktree import Journal, read_journal
 
@@ -52,11 +52,7 @@ def _stage(root: Path, small: Path, exchanges: list[Exchange]) -> Iterator[Stage
     world = make_world(root)
     clone = small / "place" / "widget"
     git(root, "clone", "-q", str(world.origin), str(clone))
-    with Hub(
-        root / "hub", repositories={NAME: world.origin}, tokens={WRITER: Permission.WRITE}, observe=exchanges.append
-    ) as hub:
-        git(clone, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
-        stage = Stage(root, World(world.origin, clone), hub)
+    with staged(root, World(world.origin, clone), exchanges.append) as stage:
         stage.state = small / "state"
         (small / "tmp").mkdir()
         stage.environment = {"XDG_STATE_HOME": str(stage.state), "TMPDIR": str(small / "tmp"), **QUICKLY}

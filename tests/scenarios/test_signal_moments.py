@@ -10,7 +10,8 @@ import pytest
 
 from tests.proof import full, seed
 from tests.scenarios.stage import Result, Stage
-from tests.scenarios.test_signals import running, wait_for
+from tests.scenarios.test_signals import running
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.drawn
 

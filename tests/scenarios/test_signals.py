@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ import pytest
 
 from runner.hub import drills
 from tests.scenarios.stage import NIGHTKEEP, Stage
+from tests.waiting import wait_for
 from tests.world import git
 
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -34,14 +35,6 @@ pathlib.Path({there!r}).touch()
 while True:
     time.sleep(1000)
 """
-
-
-def wait_for(condition: Callable[[], object], patience: float = _PATIENCE) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to be"
-        time.sleep(0.01)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from tests.scenarios.claiming import put_claim
 from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.spec import agent, asks, order, prompt, pull_of, rows, run, spec, states
 from tests.scenarios.stage import NAME, Stage
-from tests.scenarios.test_signals import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(400)  # a Spec run is several Runs
 

@@ -13,7 +13,8 @@ import pytest
 from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.spec import agent, order, pull_of, rows, run, spec, states
 from tests.scenarios.stage import NIGHTKEEP, Stage
-from tests.scenarios.test_signals import Running, wait_for
+from tests.scenarios.test_signals import Running
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(400)
 _PATIENCE = 150  # seconds; a Spec run is several Runs

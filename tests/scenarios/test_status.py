@@ -14,7 +14,7 @@ from tests.scenarios.spec import run as run_spec
 from tests.scenarios.spec import spec as spec_of
 from tests.scenarios.stage import NAME, NIGHTKEEP, WRITER, Stage
 from tests.scenarios.test_pickup import WORK
-from tests.scenarios.test_signals import wait_for
+from tests.waiting import wait_for
 
 
 def status(stage: Stage) -> dict[str, Any]:

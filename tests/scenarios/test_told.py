@@ -7,7 +7,7 @@ import pytest
 from runner.hub import drills
 from tests.scenarios.stage import Result, Stage
 from tests.scenarios.test_drills import GIVES_UP
-from tests.scenarios.test_signals import wait_for
+from tests.waiting import wait_for
 from tests.worktree.test_refused_content import SECRETS, WORKFLOWS, asked
 from tests.worktree.test_screening import GITHUB
 from tests.world import git

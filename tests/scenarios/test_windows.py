@@ -10,16 +10,10 @@ import psutil
 import pytest
 
 from tests.scenarios.killing import an_agent, begun, left_over, lost, recover, told_truly, worktrees_without_a_record
-from tests.scenarios.repairing import QUICKLY
 from tests.scenarios.stage import NIGHTKEEP, Result, Stage
-from tests.scenarios.test_signals import wait_for
+from tests.waiting import wait_for
 
-
-@pytest.fixture
-def stage(stage: Stage) -> Stage:
-    """The usual stage, where nobody waits long for checks that never come."""
-    stage.environment |= QUICKLY
-    return stage
+pytestmark = pytest.mark.usefixtures("quickly")
 
 
 @dataclass(frozen=True)

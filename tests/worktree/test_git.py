@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.waiting import wait_for
 from tests.worktree.runs import create, gone, origin_has
 from tests.world import World, commit, git
 from worktree import GitError, Interrupted, Interruption, Launch, Limits, Redactor
@@ -40,14 +41,6 @@ def script(path: Path, text: str) -> Path:
 
 def here(world: World, **limits: float) -> Git:
     return Git(directory=world.launch, limits=Limits(**{"lock": 0.3, "stop": 1, **limits}))  # type: ignore[arg-type]
-
-
-def wait_for(condition: object, seconds: float = 10) -> None:
-    assert callable(condition)
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(("then", "stop"), [("exit 0", 8), ("true", 1)], ids=["at-term", "only-at-kill"])

@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_for
 from tests.worktree.runs import admin_of, create, gone, kept, origin_has
 from tests.worktree.test_operations import dirty, stop_half_way
 from tests.world import PERSON, World
@@ -21,13 +21,6 @@ def lock_of(wt: Worktree) -> Path:
     return admin_of(wt) / "index.lock"
 
 
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 10
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} did not come to be"
-        time.sleep(0.01)
-
-
 @contextmanager
 def committing(wt: Worktree) -> Iterator["subprocess.Popen[bytes]"]:
     """Let a person commit in the worktree, and think about the message in an editor."""
@@ -35,7 +28,7 @@ def committing(wt: Worktree) -> Iterator["subprocess.Popen[bytes]"]:
     environment = {**os.environ, "GIT_EDITOR": "exec sleep 600 #"}
     with subprocess.Popen(command, cwd=wt.path, env=environment, start_new_session=True) as process:
         try:
-            wait_for(lock_of(wt))
+            wait_for(lock_of(wt).exists)
             yield process
         finally:
             os.killpg(process.pid, 15)

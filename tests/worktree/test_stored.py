@@ -17,6 +17,7 @@ from threading import Barrier
 
 import pytest
 
+from tests.rescued import put, put_ref
 from tests.worktree.permissions import bound_by_permissions
 from tests.worktree.runs import create, opened
 from tests.world import World, git
@@ -24,11 +25,10 @@ from worktree import WorktreeError
 from worktree.bounds import Bounds, Choice, Collection, Entry, choose, is_only_copy
 from worktree.dropping import Deleter, Deletion, RunFacts, drop, reason_to_spare
 from worktree.restoring import Pair, Verdict, judge, restore
-from worktree.store import Manifest, Row, Store, write_manifest
+from worktree.store import Store
 from worktree.stored import (
     Rescued,
     RescueError,
-    began,
     branch_of,
     find_rescued,
     read_rescued,
@@ -53,31 +53,6 @@ def only(world: World) -> Rescued:
     found = read_rescued(opened(world))
     assert len(found) == 1
     return found[0]
-
-
-def put(world: World, run_id: str, *, why: str = "ignored", size: int = 100, failed: bool = False) -> Store:
-    """Put into the store what a run of that time would have left."""
-    store = Store(world.launch / ".git", run_id)
-    store.open()
-    store.tree.mkdir()
-    (store.tree / "left").write_bytes(b"x" * size)
-    moment = f"{began(run_id):%Y-%m-%dT%H:%M:%SZ}"
-    manifest = Manifest(
-        run_id=run_id, branch="issue-7", path="/gone", head=None, failed=failed, moment=moment, rows=(Row("left", why),)
-    )
-    write_manifest(store.path, manifest)
-    return store
-
-
-def put_ref(world: World, run_id: str, name: str = "snapshot", *, on_origin: bool = False) -> str:
-    """Make a rescue ref as a run of issue-7 would; return it."""
-    ref = f"refs/nightkeep/rescue/{run_id}/{name}"
-    made = git(world.launch, "commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "nightkeep: snapshot of issue-7")
-    if on_origin:
-        git(world.launch, "push", "-q", "origin", f"{made}:{ref}")
-    else:
-        git(world.launch, "update-ref", ref, made)
-    return ref
 
 
 def snapshot(directory: Path) -> dict[str, tuple[int, int, bytes]]:
