@@ -63,7 +63,7 @@ class Unreadable:
     why: str
 
 
-Standing = Free | Held | Expired | Unreadable
+ClaimStanding = Free | Held | Expired | Unreadable
 
 
 def claim_ref(number: int) -> str:
@@ -77,7 +77,7 @@ def claimed_issue(ref: str) -> int | None:
     return int(name) if name.isdecimal() and claim_ref(int(name)) == ref else None
 
 
-def judge_claim(seen: SeenClaim | None, now: datetime) -> Standing:
+def judge_claim(seen: SeenClaim | None, now: datetime) -> ClaimStanding:
     """Decide what a claim means at `now`, the server's time."""
     if seen is None:
         return Free()

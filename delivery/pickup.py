@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from delivery.branches import branch_name
-from delivery.claims import CLAIMS, Expired, Held, Standing, Unreadable, claimed_issue, judge_claim, read_claims
+from delivery.claims import CLAIMS, ClaimStanding, Expired, Held, Unreadable, claimed_issue, judge_claim, read_claims
 from delivery.cycles import Key, cycle_of, waits_of
 from delivery.errors import DeliveryError, GitHubError, GitHubNotFoundError
 from delivery.github import GitHub, Linked, Queue, QueuedIssue
@@ -31,7 +31,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Chosen:
     """An issue that may be taken, and since when, by somebody's word."""
 
     issue: QueuedIssue
@@ -53,7 +53,7 @@ class Survey:
 
     queue: Queue
     verdicts: Sequence[tuple[QueuedIssue, Fact | None]]
-    claims: Mapping[int, Standing]
+    claims: Mapping[int, ClaimStanding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Seen:
 
     viewer: str
     there: Mapping[str, str]
-    claims: Mapping[int, Standing]
+    claims: Mapping[int, ClaimStanding]
     waits: Mapping[Key, tuple[Key, ...]] = field(default_factory=dict)
     crowd: str = ""
 
@@ -89,7 +89,7 @@ class Pickup:
     def __post_init__(self) -> None:
         self._starters = Starters(github=self.github, bots=self.rules.bots, report=self.report)
 
-    def choose(self) -> Taken | Skipped:
+    def choose(self) -> Chosen | Skipped:
         """Sweep, count, and return the lowest issue that may be taken; each one passed over is reported with why.
 
         Raises GitHubError, GitError and Interrupted.
@@ -136,22 +136,22 @@ class Pickup:
             claims=claims,
         )
 
-    def check_starter(self, number: int) -> Taken:
+    def check_starter(self, number: int) -> Chosen:
         """Take an issue that somebody labelled who may start work. Raises NotReadyError, and as `choose` does."""
         issue = self.github.issues.one(number)
         prospect = self._known(self._prospect(issue, _Seen(self.github.viewer(), {}, {})), wants_all=True)
         for fact in explain(prospect):
             if fact.name in (Name.LABEL, Name.STARTER, Name.TEXT) and fact.lets is not Lets.YES:
                 raise NotReadyError(f"#{number} {fact.text}")
-        return _taken(prospect)
+        return _chosen(prospect)
 
-    def _first_ready(self, issues: Sequence[QueuedIssue], seen: "_Seen") -> Taken | Skipped:
+    def _first_ready(self, issues: Sequence[QueuedIssue], seen: "_Seen") -> Chosen | Skipped:
         seen = replace(seen, waits=self._waits(issues))
         by_number = {issue.number: issue for issue in issues}
         for issue in issues:
             found = self._judged(issue, seen)
             if found is None:
-                return _taken(self._prospect(issue, seen))
+                return _chosen(self._prospect(issue, seen))
             if not self._goes_with_its_spec(issue, found, by_number, seen):
                 self.report(f"#{issue.number} {found.text}")
         return Skipped(f"no issue of {self.repository} is ready")
@@ -188,7 +188,7 @@ class Pickup:
             crowd=seen.crowd,
         )
 
-    def _crowd(self, queue: Queue, claims: Mapping[int, Standing]) -> str:
+    def _crowd(self, queue: Queue, claims: Mapping[int, ClaimStanding]) -> str:
         """Say why no issue is taken while so many are worked on, by runs that have not vanished; "" when one is."""
         vanished = {number for number in queue.working if isinstance(claims.get(number), Expired)}
         return crowd_of(sorted({*queue.working} - vanished), queue.working_count - len(vanished), self.rules)
@@ -200,7 +200,7 @@ class Pickup:
         """Return origin's refs about an issue, or about all of them: branches, claims, Runs that made nothing."""
         return self.remote.read("refs/heads/issue-*", f"{TRIES}{number}/*", f"{CLAIMS}{number}")
 
-    def _claims(self, there: Mapping[str, str]) -> dict[int, Standing]:
+    def _claims(self, there: Mapping[str, str]) -> dict[int, ClaimStanding]:
         now = self.github.server_time.now()
         seen = read_claims(self.launch, self.remote.origin, there)
         numbered = {claimed_issue(ref): claim for ref, claim in seen.items()}
@@ -273,14 +273,14 @@ def _own(linked: Linked | None, repository: str, issues: Mapping[int, QueuedIssu
     return issues.get(linked.number) if linked is not None and linked.is_in(repository) else None
 
 
-def _taken(prospect: Prospect) -> Taken:
+def _chosen(prospect: Prospect) -> Chosen:
     """Return an issue that may be taken: a fact about it is whose word lets it."""
     moment = let_at(prospect)
     assert moment is not None  # noqa: S101 - else it may not
-    return Taken(prospect.issue, moment)
+    return Chosen(prospect.issue, moment)
 
 
-def holder_of(claim: Standing | None) -> str:
+def holder_of(claim: ClaimStanding | None) -> str:
     """Say who has a claim that nobody may take over; "" for nobody."""
     match claim:
         case Held(record=record):
@@ -291,7 +291,7 @@ def holder_of(claim: Standing | None) -> str:
             return ""
 
 
-def _vanished(claim: Standing | None) -> Vanished | None:
+def _vanished(claim: ClaimStanding | None) -> Vanished | None:
     if not isinstance(claim, Expired):
         return None
     return Vanished(run=claim.record.run, host=claim.record.host, since=claim.record.since)

@@ -31,7 +31,7 @@ class Label:
     description: str
 
 
-def labels_of(conventions: Conventions) -> tuple[Label, ...]:
+def _labels_of(conventions: Conventions) -> tuple[Label, ...]:
     """Return the labels that Runs need in a repository."""
     return (
         Label(conventions.ready_label, "0e8a16", "An agent may take this issue"),
@@ -129,7 +129,7 @@ def ask_about_checks(
 def missing_labels(github: GitHub, conventions: Conventions) -> list[Label]:
     """Return the labels that the repository lacks. Raises GitHubError."""
     there = {name.lower() for name in github.labels()}
-    return [label for label in labels_of(conventions) if label.name.lower() not in there]
+    return [label for label in _labels_of(conventions) if label.name.lower() not in there]
 
 
 def _make_labels(github: GitHub, conventions: Conventions, report: Callable[[str], None]) -> None:

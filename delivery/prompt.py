@@ -7,7 +7,7 @@ from string import Template
 
 from delivery.github import Issue
 from delivery.issue_text import IssueText, text_of
-from delivery.spec.graph import Standing
+from delivery.spec.graph import TicketStanding
 from delivery.text import fenced
 
 
@@ -68,7 +68,7 @@ def review_prompt(
     *,
     base: str,
     branch: str,
-    standings: Sequence[Standing],
+    standings: Sequence[TicketStanding],
     vanished: bool = False,
     instructions: Instructions = Instructions(),
     told: IssueText | None = None,

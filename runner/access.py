@@ -103,7 +103,7 @@ class Start:
             raise PreflightError("git was not found on PATH; install it (2.38 or newer)")
         become_subreaper()
         return cls(
-            directory=launch_directory(),
+            directory=_launch_directory(),
             machine=load(flags),
             held=held,
             redact=redact,
@@ -159,7 +159,7 @@ def known_secrets(held: Mapping[str, str]) -> list[str]:
     return [*held.values(), *secrets_in(os.environ)]
 
 
-def launch_directory() -> Path:
+def _launch_directory() -> Path:
     """Return where the command was typed; raises PreflightError."""
     try:
         return Path.cwd()

@@ -75,7 +75,7 @@ class WorkflowStep:
 
     def end(self, outcome: Outcome, seconds: float) -> None:
         """Set the outputs of a Run that ended, and write the summary."""
-        self._set(step_outputs(outcome, seconds))
+        self._set(_step_outputs(outcome, seconds))
         url = outcome.pull_request.url if outcome.pull_request else "none"
         heading = "### Nightkeep delivered\n\n" if outcome.result is Result.DELIVERED else ""
         self._summarise(f"{heading}Pull request: {url}\n\n{outcome.note}")
@@ -94,7 +94,7 @@ class WorkflowStep:
                 file.write(text)
 
 
-def step_outputs(outcome: Outcome, seconds: float) -> dict[str, str]:
+def _step_outputs(outcome: Outcome, seconds: float) -> dict[str, str]:
     """Return the Action's outputs; every name is set in every ending."""
     branch_ref = f"refs/heads/{outcome.branch}"
     ref = branch_ref if branch_ref in outcome.refs else next(reversed(list(outcome.refs)), "")

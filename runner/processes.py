@@ -146,10 +146,10 @@ def stop(
         left = _send(number, find, grace)
         if not left:
             break
-    return describe(left)
+    return _describe(left)
 
 
-def describe(processes: Sequence["Process"]) -> tuple[str, ...]:
+def _describe(processes: Sequence["Process"]) -> tuple[str, ...]:
     """Name processes for people, without their arguments, which may hold secrets."""
     import psutil
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from delivery.child_runs import ConfiguredBy
 from delivery.github import Issue
 from delivery.issue_url import IssueUrl
-from delivery.pickup import NotReadyError, Taken
+from delivery.pickup import Chosen, NotReadyError
 from runner.program import is_relative_path, split_command
 
 
@@ -23,9 +23,9 @@ class FoundIssue:
     let_at: datetime
 
     @classmethod
-    def of(cls, taken: Taken, ready_label: str | None) -> "FoundIssue":
-        """Return how an issue was when it was taken."""
-        return cls(title=taken.issue.title, body=taken.issue.body, ready_label=ready_label, let_at=taken.let_at)
+    def of(cls, chosen: Chosen, ready_label: str | None) -> "FoundIssue":
+        """Return how an issue was when it was chosen."""
+        return cls(title=chosen.issue.title, body=chosen.issue.body, ready_label=ready_label, let_at=chosen.let_at)
 
     def check(self, issue: Issue) -> None:
         """Raise NotReadyError for an issue that has been taken or changed since."""

@@ -88,7 +88,7 @@ def holds_files(directory: Path) -> bool:
     return any(path.is_file() for path in directory.rglob("*"))
 
 
-def stashed(checkout: Checkout, made: Collection[str]) -> list[str]:
+def _stashed(checkout: Checkout, made: Collection[str]) -> list[str]:
     """Return the new stash entries that are the run's: made on the Issue branch, or on a commit of `made`."""
     new = [entry for entry in read_stash(checkout.remote.common) if entry.commit not in checkout.stashes]
     by_name = (f"WIP on {checkout.record.branch}: ", f"On {checkout.record.branch}: ")
@@ -108,7 +108,7 @@ def loose_ends(checkout: Checkout, state: State, kept: Collection[str]) -> list[
     theirs = {*checkout.refs.values(), *checkout.stashes, *checkout.ledger.held}
     named = named_commits(checkout, state) - theirs
     ends = tips(checkout.shared, named, theirs | set(kept)) if named else []
-    return ends + stashed(checkout, named)
+    return ends + _stashed(checkout, named)
 
 
 def _first_parent(git: Git, commit: str) -> str:

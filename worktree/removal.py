@@ -72,7 +72,7 @@ class Removal:
                 status = look(name, dir_fd=directory)
                 if expected.mode == GITLINK:
                     os.rmdir(name, dir_fd=directory)  # where a submodule would be, if anybody had wanted it
-                elif not is_still(expected, status) and not _has_same_bytes(expected, name, directory, status):
+                elif not _is_still(expected, status) and not _has_same_bytes(expected, name, directory, status):
                     self._leave(self.left, joined(path, name))
                 elif name in later:
                     self._leave(self.waiting, joined(path, name))
@@ -109,7 +109,7 @@ class Removal:
         self._occupied.add(path.rpartition("/")[0])
 
 
-def is_still(entry: Entry, status: os.stat_result) -> bool:
+def _is_still(entry: Entry, status: os.stat_result) -> bool:
     """Whether a file is what git looked at: the same inode, of the same type and size, unchanged since."""
     return (
         status.st_ctime_ns == entry.changed

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from delivery.spec.graph import Standing
+from delivery.spec.graph import TicketStanding
 from delivery.text import as_code
 
 _BEGIN, _END = "<!-- nightkeep:tickets -->", "<!-- /nightkeep:tickets -->"
@@ -14,7 +14,7 @@ _LONGEST_TITLE = 80  # characters
 _CAUSES = (300, 100, 0)  # how many characters of a cause are shown, tried in turn until the checklist fits
 
 
-def checklist(standings: Sequence[Standing]) -> str:
+def checklist(standings: Sequence[TicketStanding]) -> str:
     """Return the checklist with its markers. Causes must be redacted already."""
     texts = (_block([_row(standing, longest) for standing in standings]) for longest in _CAUSES)
     fitting = next((text for text in texts if len(text) <= _LONGEST), None)
@@ -44,7 +44,7 @@ def _block(rows: Sequence[str]) -> str:
     return "\n".join([_BEGIN, "### Tickets", "", *rows, _END])
 
 
-def _row(standing: Standing, longest: int) -> str:
+def _row(standing: TicketStanding, longest: int) -> str:
     title = f" {as_code(standing.title, _LONGEST_TITLE)}" if standing.title else ""
     cause = f": {as_code(standing.cause, longest)}" if standing.cause and longest else ""
     return f"- [{'x' if standing.is_done else ' '}] {standing.name}{title}: {standing.words}{cause}"

@@ -41,7 +41,7 @@ Step = Start | Wait | Over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TicketStanding:
     """Where a Ticket stands, also in words. `title`, and `cause`, why its Run failed, may be words of others."""
 
     name: str
@@ -94,33 +94,33 @@ class Graph:
         untried = ticket.is_open and self._name(ticket) not in attempts
         return untried and self._unready(ticket) is None and not self._in_the_way(ticket, attempts)
 
-    def standings(self, attempts: Attempts) -> tuple[Standing, ...]:
+    def standings(self, attempts: Attempts) -> tuple[TicketStanding, ...]:
         """Say of each Ticket where it stands, the lowest number first."""
         return tuple(self.standing(ticket, attempts) for ticket in self._sorted())
 
-    def standing(self, ticket: Ticket, attempts: Attempts) -> Standing:
+    def standing(self, ticket: Ticket, attempts: Attempts) -> TicketStanding:
         """Say where one of the Tickets stands."""
         return replace(self._standing(ticket, attempts), title=ticket.title)
 
-    def _standing(self, ticket: Ticket, attempts: Attempts) -> Standing:
+    def _standing(self, ticket: Ticket, attempts: Attempts) -> TicketStanding:
         name, ending = self._name(ticket), attempts.get(self._name(ticket))
         if name in attempts and ending is None:
-            return Standing(name=name, state=State.RUNNING, words="running")
+            return TicketStanding(name=name, state=State.RUNNING, words="running")
         if not ticket.is_open:
             url = ending.url if ending and ending.merged else self.merged.get(name)
             words = f"merged, {url}" if url else "closed"
-            return Standing(name=name, state=State.DONE, words=words)
+            return TicketStanding(name=name, state=State.DONE, words=words)
         if ending is None:
             state, words = self._why_not(ticket, attempts) or (State.WAITING, "not started")
-            return Standing(name=name, state=state, words=words)
+            return TicketStanding(name=name, state=state, words=words)
         if ending.taken:
-            return Standing(name=name, state=State.RUNNING, words="another run works on it")
+            return TicketStanding(name=name, state=State.RUNNING, words="another run works on it")
         if ending.merged:
-            return Standing(name=name, state=State.STARTED, words=f"merged, {ending.url}, but still open")
+            return TicketStanding(name=name, state=State.STARTED, words=f"merged, {ending.url}, but still open")
         if ending.code is Code.INTERRUPTED:
-            return Standing(name=name, state=State.STARTED, words="interrupted")
+            return TicketStanding(name=name, state=State.STARTED, words="interrupted")
         where = f", see {ending.url}" if ending.url else ""
-        return Standing(name=name, state=State.FAILED, words=f"failed{where}", cause=ending.cause or "unknown")
+        return TicketStanding(name=name, state=State.FAILED, words=f"failed{where}", cause=ending.cause or "unknown")
 
     def _sorted(self) -> Sequence[Ticket]:
         return sorted(self.tickets, key=lambda one: (not one.is_in(self.repository), one.number, one.repository))

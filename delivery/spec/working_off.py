@@ -10,7 +10,7 @@ from delivery.child_runs import ChildEnding, ChildRuns
 from delivery.github import Ticket
 from delivery.spec.account import Account
 from delivery.spec.checklist import checklist
-from delivery.spec.graph import Graph, Over, Standing, Start, Wait
+from delivery.spec.graph import Graph, Over, Start, TicketStanding, Wait
 from worktree import FenceLostError, Interruption, Journal, Preserved, Redactor
 
 _GLANCE = 0.2  # seconds between looks, while Tickets run, whether a signal has come
@@ -76,7 +76,7 @@ class WorkingOff:
                     assert_never(step)
 
     @property
-    def standings(self) -> tuple[Standing, ...]:
+    def standings(self) -> tuple[TicketStanding, ...]:
         """Where each Ticket stands; causes are redacted."""
         return tuple(
             replace(standing, cause=self.redact(standing.cause)) if standing.cause else standing

@@ -125,7 +125,7 @@ class _Resolvers:
             raise _error("UNPROCESSABLE", NO_DRAFTS)
         if not issue.open:
             raise _error("UNPROCESSABLE", "Pull request is closed")
-        after = self._site.store.issues.change(issue.id, lambda before: with_draft(before, draft=draft))
+        after = self._site.store.issues.change(issue.id, lambda before: _with_draft(before, draft=draft))
         return {
             "clientMutationId": given.get("clientMutationId"),
             "pullRequest": self._shape(repository, after),
@@ -209,7 +209,7 @@ def _commit(object_id: str | None) -> dict[str, str] | None:
     return None if object_id is None else {"__typename": "Commit", "id": f"C_{object_id}", "oid": object_id}
 
 
-def with_draft(issue: Issue, *, draft: bool) -> Issue:
+def _with_draft(issue: Issue, *, draft: bool) -> Issue:
     """Return a pull request as a draft, or ready; an issue stays as it is."""
     return issue if issue.pull is None else replace(issue, pull=replace(issue.pull, draft=draft))
 

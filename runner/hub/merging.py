@@ -105,10 +105,10 @@ def merged_commit(repository: Repository, issue: Issue, login: str, order: Merge
     if tree is None:
         return None
     parents = (onto,) if order.method == "squash" else (onto, pull.head_id)
-    return bare.write_commit(tree, parents, merge_message(repository.owner, issue, order), _signature(login))
+    return bare.write_commit(tree, parents, _merge_message(repository.owner, issue, order), _signature(login))
 
 
-def merge_message(owner: str, issue: Issue, order: MergeOrder) -> str:
+def _merge_message(owner: str, issue: Issue, order: MergeOrder) -> str:
     """Return the whole message of the commit that a merge makes."""
     branch = issue.pull.head if issue.pull else ""
     if order.method == "squash":

@@ -73,14 +73,14 @@ class _Pages:
         issue = follow(self._site.store, repository, found)
         comments = self._site.store.comments.all(issue.id)
         proposal = pull_html(self._site, repository, issue) if issue.pull is not None else ""
-        return page(f"{issue.title} · #{issue.number}", issue_html(repository, issue, comments, proposal))
+        return page(f"{issue.title} · #{issue.number}", _issue_html(repository, issue, comments, proposal))
 
     def _repository(self, request: Request) -> Repository | None:
         name = request.path_params["name"].removesuffix(".git")
         return self._site.store.repositories.find(request.path_params["owner"], name)
 
 
-def issue_html(repository: Repository, issue: Issue, comments: Iterable[Comment], proposal: str) -> str:
+def _issue_html(repository: Repository, issue: Issue, comments: Iterable[Comment], proposal: str) -> str:
     """Return the page's body for one issue or pull request; `proposal` is what only the latter has."""
     texts = [_text(issue.author, issue.created_at, issue.body or "", "")]
     texts += [_text(one.author, one.created_at, one.body, f"issuecomment-{one.id}") for one in comments]
@@ -101,7 +101,7 @@ def markdown(text: str) -> str:
     return str(parser.render(text)).strip()
 
 
-def shown_state(issue: Issue) -> str:
+def _shown_state(issue: Issue) -> str:
     """Return open, draft, merged or closed."""
     if issue.pull is not None and issue.pull.merged_at is not None:
         return "merged"
@@ -126,7 +126,7 @@ def _text(author: str, time: str, body: str, anchor: str) -> str:
 
 
 def _badge(issue: Issue) -> str:
-    state = shown_state(issue)
+    state = _shown_state(issue)
     return f"<span class='state {state}'>{state}</span>"
 
 

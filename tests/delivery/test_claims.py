@@ -7,11 +7,11 @@ import pytest
 
 from delivery.claims import (
     ClaimRecord,
+    ClaimStanding,
     Expired,
     Free,
     Held,
     SeenClaim,
-    Standing,
     Unreadable,
     claimed_issue,
     judge_claim,
@@ -57,7 +57,7 @@ def seen(found: ClaimRecord | None) -> SeenClaim:
         (seen(None), Unreadable),
     ],
 )
-def test_a_claim_is_judged_by_the_age_of_its_record(found: SeenClaim | None, standing: type[Standing]) -> None:
+def test_a_claim_is_judged_by_the_age_of_its_record(found: SeenClaim | None, standing: type[ClaimStanding]) -> None:
     assert type(judge_claim(found, NOW)) is standing
 
 

@@ -27,7 +27,7 @@ class CheckShapes:
     def check_run(self, run: CheckRun) -> Shape:
         """A check run."""
         address = f"{self._api}/check-runs/{run.id}"
-        told = last_line(run) if run.suite.source is Source.APP else None
+        told = _last_line(run) if run.suite.source is Source.APP else None
         output = {
             "title": f"{run.check.name}: {run.conclusion or 'in progress'}" if told else None,
             "summary": told,
@@ -145,7 +145,7 @@ class CheckShapes:
             "url": f"{self._api}/statuses/{run.suite.commit_id}",
             "avatar_url": owner["avatar_url"],
             "state": status_state(run),
-            "description": last_line(run),
+            "description": _last_line(run),
             "context": run.check.name,
             "target_url": check_page(self._html, run),
             "created_at": run.started_at,
@@ -219,7 +219,7 @@ def status_state(run: CheckRun) -> str:
     return "success" if run.conclusion in PASSING else "failure"
 
 
-def last_line(run: CheckRun) -> str | None:
+def _last_line(run: CheckRun) -> str | None:
     """Return what a check said last."""
     return next(reversed(run.log.rstrip().splitlines()), None)
 

@@ -35,13 +35,13 @@ def list_issues(call: Call) -> Answer:
     repository = call.repository()
     branches = BareRepository(repository.path).refs()
     issues = [follow(call.store, repository, issue, branches) for issue in call.store.issues.all(repository.id)]
-    return call.paged([call.shapes.issue(repository, issue) for issue in select_issues(issues, call.query)])
+    return call.paged([call.shapes.issue(repository, issue) for issue in _select_issues(issues, call.query)])
 
 
 def create_issue(call: Call) -> Answer:
     """A new issue; labels of somebody who may not label are dropped without a word, as on GitHub."""
     repository, wanted = call.repository(), call.read(NewIssue, "Issue")
-    check_issue(wanted.title, wanted.body, wanted.names())
+    _check_issue(wanted.title, wanted.body, wanted.names())
     labels = wanted.names() if call.visitor.may(Permission.TRIAGE) else []
     issue = call.store.issues.open(
         repository.id, title=wanted.title, body=wanted.body or None, author=call.visitor.login, labels=labels
@@ -91,7 +91,7 @@ def edit_issue(call: Call) -> Answer:
     return Answer(body=call.shapes.issue(repository, issue))
 
 
-def select_issues(issues: list[Issue], query: Mapping[str, str]) -> list[Issue]:
+def _select_issues(issues: list[Issue], query: Mapping[str, str]) -> list[Issue]:
     """Return what a query selects, in its order: `state`, `labels` (all of them), `sort` and `direction`."""
     state = query.get("state", "open")
     names = {name.strip().casefold() for name in query.get("labels", "").split(",") if name.strip()}
@@ -131,7 +131,7 @@ def _with_state(issue: Issue, state: str, by: str) -> Issue:
     return closed(issue, by) if state == "closed" else replace(issue, open=True, closed_at=None, closed_by=None)
 
 
-def check_issue(title: str, body: str | None, names: list[str]) -> None:
+def _check_issue(title: str, body: str | None, names: list[str]) -> None:
     """Raise the Refusal for texts that GitHub would not take."""
     if not title.strip():
         raise invalid("Issue", "title", "missing_field")
@@ -146,4 +146,4 @@ def _check_edit(visitor: Visitor, issue: Issue, edit: IssueEdit) -> None:
         raise forbidden(visitor.kind)
     if issue.pull is not None and issue.pull.merged_at and edit.sends("state") and edit.state == "open":
         raise invalid("Issue", "state")
-    check_issue(edit.title if edit.sends("title") else issue.title, edit.body, edit.names())
+    _check_issue(edit.title if edit.sends("title") else issue.title, edit.body, edit.names())

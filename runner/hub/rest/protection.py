@@ -48,7 +48,7 @@ def get_protection(call: Call) -> Answer:
 def set_protection(call: Call) -> Answer:
     """Protect a branch so, and no longer as before."""
     (repository, branch), body = _branch(call), call.read(ProtectionBody, "BranchProtection")
-    call.store.rules.protect(repository.id, branch, demands_of_body(body))
+    call.store.rules.protect(repository.id, branch, _demands_of_body(body))
     return get_protection(call)
 
 
@@ -68,7 +68,7 @@ def list_rules(call: Call) -> Answer:
     return call.paged([_with_parameters(rule.type, dict(rule.parameters)) | source for rule in rules])
 
 
-def demands_of_body(body: ProtectionBody) -> Demands:
+def _demands_of_body(body: ProtectionBody) -> Demands:
     """Return what a branch demands that is protected so."""
     required, reviews = body.required_status_checks, body.required_pull_request_reviews
     contexts = [] if required is None else [*required.contexts, *(check.context for check in required.checks)]

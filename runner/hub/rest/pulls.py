@@ -39,7 +39,7 @@ def list_pulls(call: Call) -> Answer:
     branches = BareRepository(repository.path).refs()
     pulls = [issue for issue in call.store.issues.all(repository.id) if issue.pull is not None]
     current = [pull_requests.follow(call.store, repository, pull, branches) for pull in pulls]
-    selected = select_pulls(current, repository.owner, call.query)
+    selected = _select_pulls(current, repository.owner, call.query)
     return call.paged([call.shapes.pull(repository, pull) for pull in selected])
 
 
@@ -79,7 +79,7 @@ def merge_pull(call: Call) -> Answer:
     return Answer(body={"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
 
 
-def select_pulls(pulls: list[Issue], owner: str, query: Mapping[str, str]) -> list[Issue]:
+def _select_pulls(pulls: list[Issue], owner: str, query: Mapping[str, str]) -> list[Issue]:
     """Return what a query selects, in its order: `state`, `head` (OWNER:BRANCH), `base`, `sort` and `direction`."""
     state, head, base = query.get("state", "open"), query.get("head", ""), query.get("base", "")
     selected = [

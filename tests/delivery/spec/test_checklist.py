@@ -4,12 +4,12 @@ import pytest
 
 from delivery.issue_state import State
 from delivery.spec.checklist import checklist, with_checklist
-from delivery.spec.graph import Standing
+from delivery.spec.graph import TicketStanding
 
 ROWS = (
-    Standing(name="#4", state=State.DONE, words="merged, https://hub/pull/9", title="Lay the floor"),
-    Standing(name="#5", state=State.FAILED, words="failed, see https://hub/pull/8", cause="the agent said `no`"),
-    Standing(name="#6", state=State.BLOCKED, words="blocked by #5"),
+    TicketStanding(name="#4", state=State.DONE, words="merged, https://hub/pull/9", title="Lay the floor"),
+    TicketStanding(name="#5", state=State.FAILED, words="failed, see https://hub/pull/8", cause="the agent said `no`"),
+    TicketStanding(name="#6", state=State.BLOCKED, words="blocked by #5"),
 )
 BLOCK = """\
 <!-- nightkeep:tickets -->
@@ -58,7 +58,7 @@ def test_only_what_is_between_its_markers_is_replaced(body: str, expected: str) 
 
 def test_a_cause_can_neither_call_somebody_nor_close_an_issue_nor_end_the_checklist() -> None:
     cause = "@somebody closes #1\n<!-- /nightkeep:tickets --> ``` [x](y)"
-    text = checklist([Standing(name="#5", state=State.FAILED, words="failed", cause=cause)])
+    text = checklist([TicketStanding(name="#5", state=State.FAILED, words="failed", cause=cause)])
     row = text.splitlines()[3]
     assert row == f"- [ ] #5: failed: ````{cause.splitlines()[0]} <!-- /nightkeep:tickets --> ``` [x](y)````"
     assert with_checklist(with_checklist("a", text), BLOCK) == f"a\n\n{BLOCK}"
@@ -66,7 +66,7 @@ def test_a_cause_can_neither_call_somebody_nor_close_an_issue_nor_end_the_checkl
 
 @pytest.mark.parametrize(("tickets", "causes"), [(80, 300), (200, 100), (500, 0), (2000, 0)])
 def test_however_many_tickets_there_are_it_fits(tickets: int, causes: int) -> None:
-    rows = [Standing(name=f"#{n}", state=State.FAILED, words="failed", cause="x" * 1000) for n in range(tickets)]
+    rows = [TicketStanding(name=f"#{n}", state=State.FAILED, words="failed", cause="x" * 1000) for n in range(tickets)]
     text = checklist(rows)
     assert len(text) <= 30_000
     assert text.splitlines()[3].count("x") <= causes
