@@ -4,11 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from delivery.claims import ClaimStanding, Expired
 from delivery.github import PullRequest, QueuedIssue
 from delivery.issue_state import State
 from delivery.note import Noted
+from delivery.pickup import Survey, holder_of
 from delivery.ready_facts import Fact, Name
 from delivery.spec.graph import Graph
+from worktree.inventory import Listed, Standing
 
 # What an issue is that is passed over for that.
 _STATES = {
@@ -49,6 +52,20 @@ class Traces:
     killed: bool = False
     pull: PullRequest | None = None
     noted: Noted | None = None
+
+
+def traces_of(
+    claim: ClaimStanding | None, here: Listed | None, pull: PullRequest | None, noted: Noted | None
+) -> Traces:
+    """Return what shows of the Runs on an issue by its claim, and by the worktree of its run that this machine has."""
+    at_work = here is not None and here.standing is Standing.AT_WORK
+    return Traces(
+        holder=f"run {here.run_id} on {here.host}, process {here.pid}" if here and at_work else holder_of(claim),
+        vanished=f"run {claim.record.run} on {claim.record.host}" if isinstance(claim, Expired) else "",
+        killed=here is not None and here.standing is Standing.ORPHANED,
+        pull=pull,
+        noted=noted,
+    )
 
 
 def state_by(traces: Traces) -> tuple[State, str] | None:
@@ -94,6 +111,17 @@ def lines_of_tickets(graph: Graph, traces: Mapping[int, Traces]) -> tuple[Line, 
         state, text = (state_by(here) if here else None) or (seen.state, seen.words)
         lines.append(_line(state, seen.name, ticket.title, text, here.pull if here else None))
     return tuple(lines)
+
+
+def lines_of(survey: Survey, graphs: Mapping[int, Graph], traces: Mapping[int, Traces]) -> list[Line]:
+    """Return how it stands with all that is labelled; `graphs` are those of the issues that may have sub-issues.
+
+    `traces` are those of what is worked on, and of sub-issues.
+    """
+    parts = {number: lines_of_tickets(graph, traces) for number, graph in graphs.items()}
+    ready = [line_of_ready(issue, against, parts.get(issue.number, ())) for issue, against in survey.verdicts]
+    working = survey.queue.working.items()
+    return ready + [line_of_working(one, title, traces[one], parts.get(one, ())) for one, title in working]
 
 
 def _line(

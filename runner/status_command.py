@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # they take a while to import
     from delivery.github import PullRequest
     from delivery.overview import Line, Overview, Traces
     from delivery.pickup import Survey
+    from delivery.spec.graph import Graph
 
 _EVERY = 10.0  # seconds between two looks on a terminal
 
@@ -30,9 +31,9 @@ def show_status(
     def work(access: Access) -> int:
         looking = picking(access, base, {})
         if as_json:
-            _write(json.dumps(as_document(overview(looking)), indent=2))
+            _write(json.dumps(_as_document(_overview(looking)), indent=2))
         elif once or not sys.stdout.isatty():
-            _write("\n".join(as_text(overview(looking))))
+            _write("\n".join(_as_text(_overview(looking))))
         else:
             _live(access, looking)
         return 0
@@ -40,58 +41,49 @@ def show_status(
     return with_access(work, held, token_file, online=True)
 
 
-def overview(looking: Picking) -> "Overview":
+def _overview(looking: Picking) -> "Overview":
     """Look at GitHub, origin and this machine. Raises PreflightError, GitError and Interrupted."""
-    from delivery.overview import Overview, line_of_ready, line_of_working, lines_of_tickets
+    from delivery.overview import Overview, lines_of
     from delivery.preflight import unanswered
-    from delivery.spec.graph import Graph
 
-    access, github = looking.access, looking.pickup.github
-    listed = list_worktrees(access.launch.common)
+    listed = list_worktrees(looking.access.launch.common)
     try:
         survey = looking.pickup.survey()
-        has_tickets = {issue.number for issue, _ in survey.verdicts if issue.tickets} | {*survey.queue.working}
-        tickets = {number: github.issues.tickets(number) for number in sorted(has_tickets)}
-        below = {one.number for found, _ in tickets.values() for one in found if one.is_open}
+        graphs = _graphs(looking, survey)
+        below = {one.number for graph in graphs.values() for one in graph.tickets if one.is_open}
         traces = _traces(looking, survey, listed, below | {*survey.queue.working})
     except GitHubError as error:
         raise unanswered(error) from error
-    for number, (_, unseen) in tickets.items():
-        if unseen:
-            access.say(f"#{number} has {unseen} sub-issue(s) that the token may not see")
-    parts = {
-        number: lines_of_tickets(
-            Graph(
-                repository=looking.place.repository,
-                tickets=found,
-                unseen=unseen,
-                unready=looking.settings.labels.unready,
-            ),
-            traces,
-        )
-        for number, (found, unseen) in tickets.items()
-    }
-    lines = [line_of_ready(issue, against, parts.get(issue.number, ())) for issue, against in survey.verdicts]
-    lines += [
-        line_of_working(number, title, traces[number], parts.get(number, ()))
-        for number, title in survey.queue.working.items()
-    ]
+    for number, graph in graphs.items():
+        if graph.unseen:
+            looking.access.say(f"#{number} has {graph.unseen} sub-issue(s) that the token may not see")
     return Overview.of(
         looking.place.repository,
         datetime.now(UTC),
-        lines,
+        lines_of(survey, graphs, traces),
         [_here(one) for one in listed],
         is_pass_going_on=is_going_on(looking.place),
     )
 
 
+def _graphs(looking: Picking, survey: "Survey") -> dict[int, "Graph"]:
+    """Return the graphs of the issues that have sub-issues, or are worked on and may have some."""
+    from delivery.spec.graph import Graph
+
+    numbers = {issue.number for issue, _ in survey.verdicts if issue.tickets} | {*survey.queue.working}
+    found = {}
+    for number in sorted(numbers):
+        tickets, unseen = looking.pickup.github.issues.tickets(number)
+        unready, repository = looking.settings.labels.unready, looking.place.repository
+        found[number] = Graph(repository=repository, tickets=tickets, unseen=unseen, unready=unready)
+    return found
+
+
 def _traces(looking: Picking, survey: "Survey", listed: list[Listed], numbers: Collection[int]) -> dict[int, "Traces"]:
     """Return what shows of the Runs on those issues: in their claims, on this machine, and on their pull requests."""
     from delivery.branches import issue_of
-    from delivery.claims import Expired
     from delivery.note import what_is_noted
-    from delivery.overview import Traces
-    from delivery.pickup import holder_of
+    from delivery.overview import traces_of
 
     github, by_run = looking.pickup.github, {one.run_id: one for one in listed}
     here = {
@@ -109,17 +101,11 @@ def _traces(looking: Picking, survey: "Survey", listed: list[Listed], numbers: C
         run = by_run.get(record.run) if record else here.get(number)
         comments = github.issues.comments(pull.number) if pull else []
         own = [comment.body for comment in comments if comment.author == survey.queue.viewer]
-        found[number] = Traces(
-            holder=_at_work(run) if run and run.standing is Standing.AT_WORK else holder_of(claim),
-            vanished=f"run {record.run} on {record.host}" if isinstance(claim, Expired) and record else "",
-            killed=run is not None and run.standing is Standing.ORPHANED,
-            pull=pull,
-            noted=what_is_noted(pull.branch, own) if pull else None,
-        )
+        found[number] = traces_of(claim, run, pull, what_is_noted(pull.branch, own) if pull else None)
     return found
 
 
-def as_text(seen: "Overview", width: int = 0) -> list[str]:
+def _as_text(seen: "Overview", width: int = 0) -> list[str]:
     """Return the lines that a person reads, on a terminal of that width; 0 is for none."""
     lines = [f"{seen.repository}, {seen.moment:%Y-%m-%d %H:%M:%S} UTC"]
     if seen.is_pass_going_on:
@@ -130,7 +116,7 @@ def as_text(seen: "Overview", width: int = 0) -> list[str]:
     return ["".join(char if char.isprintable() else " " for char in line) for line in lines]
 
 
-def as_document(seen: "Overview") -> dict[str, object]:
+def _as_document(seen: "Overview") -> dict[str, object]:
     """Return it as `--json` prints it."""
     return {
         "repository": seen.repository,
@@ -197,10 +183,6 @@ def _cut(title: str) -> str:
     return title if len(title) <= 50 else f"{title[:49]}…"
 
 
-def _at_work(one: Listed) -> str:
-    return f"run {one.run_id} on {one.host}, process {one.pid}"
-
-
 def _here(one: Listed) -> str:
     name = one.branch or one.run_id
     if one.standing is Standing.ORPHANED:
@@ -219,7 +201,7 @@ def _live(access: Access, looking: Picking) -> None:
     console = Console()
     with Live(Text(f"looking at {looking.place.repository} …"), console=console, auto_refresh=False) as live:
         while not interruption.recorded:
-            lines = [*as_text(overview(looking), console.width), "", "Ctrl-C ends it"]
+            lines = [*_as_text(_overview(looking), console.width), "", "Ctrl-C ends it"]
             live.update(Text("\n".join(lines)), refresh=True)
             interruption.wait(_EVERY)
 

@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from delivery.claims import ClaimRecord, ClaimStanding, Expired, Held, SeenClaim
 from delivery.github import PullRequest
 from delivery.issue_state import State
 from delivery.note import Noted, NoteFacts, failure_note, resolved_note, what_is_noted
 from delivery.outcome import Outcome, Result
-from delivery.overview import Traces, state_by
+from delivery.overview import Traces, state_by, traces_of
 from worktree import Preserved
+from worktree.inventory import Listed, Standing
 
 READY = PullRequest(
     number=8, url="u/8", is_open=True, is_draft=False, base="main", branch="issue-7", head="c" * 40, body=""
@@ -41,6 +43,40 @@ def test_only_what_is_known_is_said(traces: Traces, state: State, words: str) ->
 
 def test_of_an_issue_without_a_trace_nothing_is_said() -> None:
     assert state_by(Traces()) is None
+
+
+RECORD = ClaimRecord(
+    nonce="n" * 32,
+    run="r",
+    host="mill",
+    issue="u/7",
+    branch="issue-7",
+    since=NOW,
+    moment=NOW,
+    clock="server",
+    lease=900,
+)
+SEEN = SeenClaim("refs/nightkeep/claims/7", "c" * 40, RECORD)
+
+
+@pytest.mark.parametrize(
+    ("claim", "standing", "traces"),
+    [
+        (None, None, Traces()),
+        (Held(SEEN, RECORD, NOW), None, Traces(holder="run r on mill")),
+        (Held(SEEN, RECORD, NOW), Standing.AT_WORK, Traces(holder="run r on mill, process 5")),
+        (None, Standing.AT_WORK, Traces(holder="run r on mill, process 5")),
+        (Expired(SEEN, RECORD), None, Traces(vanished="run r on mill")),
+        (Expired(SEEN, RECORD), Standing.ORPHANED, Traces(vanished="run r on mill", killed=True)),
+        (Held(SEEN, RECORD, NOW), Standing.ORPHANED, Traces(holder="run r on mill", killed=True)),
+    ],
+)
+def test_a_claim_and_a_worktree_here_tell_who_is_at_work(
+    claim: ClaimStanding | None, standing: Standing | None, traces: Traces
+) -> None:
+    here = Listed(run_id="r", standing=standing, host="mill", pid=5) if standing else None
+    assert traces_of(claim, here, None, None) == traces
+    assert traces_of(claim, here, DRAFT, Noted.FAILED) == replace(traces, pull=DRAFT, noted=Noted.FAILED)
 
 
 @pytest.mark.parametrize(
