@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from runner.pickup_cli import RUN_EPILOG, TokenFile, explain, pickup, status
+from runner.cli_options import RUN_EPILOG, AsJson, Base, IssueAddress, Merges, Parallel, TokenFile
+from runner.pickup_cli import explain, pickup, status
 from runner.rescue_cli import gc, rescue, worktrees
 
 _ORDER = (
@@ -74,37 +75,36 @@ def nightkeep(
     """
 
 
+_Agent = Annotated[
+    str | None,
+    typer.Option(
+        help="The agent's command, by default the configuration's. Split as a shell would, run without one: "
+        "for && or | write sh -c '…'. A relative path is looked up from here."
+    ),
+]
+_FixesBase = Annotated[
+    bool | None,
+    typer.Option("--base-fix/--no-base-fix", help="Have a Base branch whose checks fail mended, by a Run of its own."),
+]
+_ChecksStarter = Annotated[
+    bool,
+    typer.Option(
+        "--check-starter", help="Skip an issue unless somebody with write access labelled it, as pickup does."
+    ),
+]
+
+
 @app.command(epilog=RUN_EPILOG)
 def run(
     context: typer.Context,
-    issue_url: Annotated[str, typer.Argument(help="The issue, as https://github.com/OWNER/NAME/issues/7.")],
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            help="The agent's command, by default the configuration's. Split as a shell would, run without one: "
-            "for && or | write sh -c '…'. A relative path is looked up from here."
-        ),
-    ] = None,
-    base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
+    issue_url: IssueAddress,
+    agent: _Agent = None,
+    base: Base = None,
     token_file: TokenFile = None,
-    merge: Annotated[
-        bool | None, typer.Option("--merge/--no-merge", help="Merge the pull request once it is green.")
-    ] = None,
-    base_fix: Annotated[
-        bool | None,
-        typer.Option(
-            "--base-fix/--no-base-fix", help="Have a Base branch whose checks fail mended, by a Run of its own."
-        ),
-    ] = None,
-    parallel: Annotated[
-        int | None, typer.Option(help="How many sub-issues to work on at once. Default: 3.", metavar="N", min=1)
-    ] = None,
-    check_starter: Annotated[
-        bool,
-        typer.Option(
-            "--check-starter", help="Skip an issue unless somebody with write access labelled it, as pickup does."
-        ),
-    ] = False,
+    merge: Merges = None,
+    base_fix: _FixesBase = None,
+    parallel: Parallel = None,
+    check_starter: _ChecksStarter = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the URL.")] = False,
     # How a Run starts another one.
     child: Annotated[bool, typer.Option("--child", hidden=True)] = False,
@@ -145,8 +145,8 @@ def run(
 @app.command()
 def prompt(
     context: typer.Context,
-    issue_url: Annotated[str, typer.Argument(help="The issue, as https://github.com/OWNER/NAME/issues/7.")],
-    base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
+    issue_url: IssueAddress,
+    base: Base = None,
     token_file: TokenFile = None,
 ) -> None:
     """Print what an agent would be told if `nightkeep run` were started on the issue now. Claims nothing.
@@ -164,7 +164,7 @@ def prompt(
 def doctor(
     context: typer.Context,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what would stop a Run in this clone, or surprise you, each with its remedy.
 
@@ -201,7 +201,7 @@ def recover(
     context: typer.Context,
     *,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Finish what killed runners left unfinished in this clone.
 
@@ -216,7 +216,7 @@ def recover(
 @_config.command("show")
 def config_show(
     context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print each setting, its value and where it came from. Needs no token and no network.
 

@@ -1,38 +1,20 @@
 """The command line's part about what is to be done: `nightkeep pickup`, `nightkeep explain` and `nightkeep status`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-RUN_EPILOG = """\
-Exit status: 0 delivered, 1 failed with nothing left only here, 2 not begun, 3 failed with something kept only on this
-machine, 4 not merged but left ready for a person, 70 a bug, 128+n ended by signal n. Standard output holds the pull
-request's URL and nothing else.
-"""
-
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="A file with the token. Default: token-file or token-command of your configuration, NIGHTKEEP_TOKEN, "
-        "GITHUB_TOKEN, `gh auth token`.",
-        metavar="FILE",
-    ),
-]
+from runner.cli_options import AsJson, Base, IssueAddress, Merges, Parallel, TokenFile
 
 
 def pickup(
     context: typer.Context,
     *,
     agent: Annotated[str | None, typer.Option(help="The agent's command, as for `nightkeep run`.")] = None,
-    base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
+    base: Base = None,
     token_file: TokenFile = None,
-    merge: Annotated[
-        bool | None, typer.Option("--merge/--no-merge", help="Merge the pull request once it is green.")
-    ] = None,
-    parallel: Annotated[
-        int | None, typer.Option(help="How many sub-issues to work on at once. Default: 3.", metavar="N", min=1)
-    ] = None,
+    merge: Merges = None,
+    parallel: Parallel = None,
     loop: Annotated[bool, typer.Option("--loop", help="Go on with the next pass, until a signal comes.")] = False,
     every: Annotated[
         str | None, typer.Option(help="How long --loop waits between two passes: 90s, 5m (the default), 1h.")
@@ -68,11 +50,11 @@ def pickup(
 
 def explain(
     context: typer.Context,
-    issue_url: Annotated[str, typer.Argument(help="The issue, as https://github.com/OWNER/NAME/issues/7.")],
+    issue_url: IssueAddress,
     *,
-    base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
+    base: Base = None,
     token_file: TokenFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say fact by fact whether `nightkeep pickup` may take an issue, and what stands in the way. Changes nothing.
 
@@ -86,10 +68,10 @@ def explain(
 def status(
     context: typer.Context,
     *,
-    base: Annotated[str | None, typer.Option(help="The Base branch. Default: the one that is checked out.")] = None,
+    base: Base = None,
     token_file: TokenFile = None,
     once: Annotated[bool, typer.Option("--once", help="Print it once, on a terminal too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what runs, waits, is blocked, has failed or is retained, for the clone's repository. Changes nothing.
 

@@ -5,24 +5,17 @@ from typing import Annotated
 
 import typer
 
+from runner.cli_options import AsJson, TokenFile
+
 worktrees = typer.Typer(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 rescue = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
 _RunId = Annotated[str, typer.Argument(help="The run, or the beginning of its ID.", metavar="ID")]
-_TokenFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="A file with the token. Default: token-file or token-command of your configuration, NIGHTKEEP_TOKEN, "
-        "GITHUB_TOKEN, `gh auth token`.",
-        metavar="FILE",
-    ),
-]
 _Offline = Annotated[bool, typer.Option("--offline", help="Do not ask origin.")]
-_AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @worktrees.callback()
-def worktrees_list(context: typer.Context, *, as_json: _AsJson = False) -> None:
+def worktrees_list(context: typer.Context, *, as_json: AsJson = False) -> None:
     """List the worktrees of the clone's runs: at work, retained and why, orphaned. Changes nothing."""
     if context.invoked_subcommand is None:
         from runner.worktrees_command import show_worktrees
@@ -36,8 +29,8 @@ def worktrees_release(
     path: Annotated[Path, typer.Argument(help="The worktree, as `nightkeep worktrees` lists it.")],
     *,
     agreed: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    token_file: _TokenFile = None,
-    as_json: _AsJson = False,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Let a retained worktree go, after showing what it holds. Nothing is lost by it, and nothing is pushed.
 
@@ -51,7 +44,7 @@ def worktrees_release(
 
 @rescue.command("list")
 def rescue_list(
-    context: typer.Context, *, token_file: _TokenFile = None, offline: _Offline = False, as_json: _AsJson = False
+    context: typer.Context, *, token_file: TokenFile = None, offline: _Offline = False, as_json: AsJson = False
 ) -> None:
     """List what is kept of each run: files in the rescue store, and rescue refs here and on origin."""
     from runner.rescue_command import list_rescued
@@ -64,9 +57,9 @@ def rescue_show(
     context: typer.Context,
     run_id: _RunId,
     *,
-    token_file: _TokenFile = None,
+    token_file: TokenFile = None,
     offline: _Offline = False,
-    as_json: _AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show everything that is kept of one run, why, and the git command that brings each part of it back."""
     from runner.rescue_command import show_rescued
@@ -102,7 +95,7 @@ def rescue_drop(
     run_id: _RunId,
     *,
     remote: Annotated[bool, typer.Option("--remote", help="Delete its rescue refs on origin, too.")] = False,
-    token_file: _TokenFile = None,
+    token_file: TokenFile = None,
 ) -> None:
     """Delete what is kept of a run on this machine: its files in the store and its rescue refs in this clone.
 
@@ -117,8 +110,8 @@ def gc(
     context: typer.Context,
     *,
     rehearsal: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
-    token_file: _TokenFile = None,
-    as_json: _AsJson = False,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Delete what is kept of runs beyond the configured bounds, and name it.
 
