@@ -17,10 +17,10 @@ from runner.hub.drills import Drill, Drills, Trouble
 if TYPE_CHECKING:
     import uvicorn
 
+    from runner.hub.admin import Admin
     from runner.hub.children import Children
     from runner.hub.ci import CI
     from runner.hub.deeds import Deeds
-    from runner.hub.facts import Facts
     from runner.hub.observation import Observe
     from runner.hub.store import Store
 
@@ -70,8 +70,8 @@ class Hub:
         """Method and path of every API request so far, drilled ones too; git and the pages are not in it."""
         self._door: Door
         self._store: Store
-        self.facts: Facts
-        """What can be told to a hub that is being served, such as archived, renamed, approved: see `facts`."""
+        self.admin: Admin
+        """What can be told to a hub that is being served, such as archived, renamed, approved: see `admin`."""
         self.ci: CI
         """What checks the commits that are pushed to it: see `checks`."""
 
@@ -106,10 +106,10 @@ class Hub:
 
     def _start(self, stack: ExitStack) -> None:
         # Not at the top: `import runner.hub` must not load a web framework.
+        from runner.hub.admin import Admin
         from runner.hub.application import application
         from runner.hub.children import Children
         from runner.hub.ci import CI
-        from runner.hub.facts import Facts
         from runner.hub.site import Site
         from runner.hub.store import Store
 
@@ -120,7 +120,7 @@ class Hub:
         listener = stack.enter_context(_listener(self._port))
         self.url = f"http://{_HOST}:{listener.getsockname()[1]}"
         self._store = store
-        self.facts = Facts(store)
+        self.admin = Admin(store)
         self._door = Door(self._tokens)
         children = Children()
         self.ci = CI(store, children, self._checks)

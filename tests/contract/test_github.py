@@ -120,7 +120,7 @@ def test_issues_are_asked_for_as_described(github: GitHub, hub: Hub) -> None:
 
 def test_merges_are_asked_for_as_described(github: GitHub, pull: int, hub: Hub) -> None:
     github.mark_ready(pull)
-    hub.facts.add_rule(NAME, "main", "pull_request", required_approving_review_count=2)
+    hub.admin.add_rule(NAME, "main", "pull_request", required_approving_review_count=2)
     seen = github.pull_request(pull)
     with pytest.raises(GitHubError, match="405"):
         github.merges.merge(pull, seen.head, "merge")
@@ -132,8 +132,8 @@ def test_merges_are_asked_for_as_described(github: GitHub, pull: int, hub: Hub) 
 
 def test_the_merge_queue_is_asked_for_as_described(github: GitHub, pull: int, hub: Hub) -> None:
     github.mark_ready(pull)
-    hub.facts.add_rule(NAME, "main", "merge_queue")
-    hub.facts.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
+    hub.admin.add_rule(NAME, "main", "merge_queue")
+    hub.admin.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
     hub.ci.add(NAME, Check("test", branches="topic"))
     hub.ci.add(NAME, Check("test", branches="gh-readonly-queue/*", conclusions=(None,)))
     assert github.merges.rules("main").needs_queue
@@ -157,10 +157,10 @@ def test_every_refusal_is_as_described(github: GitHub, pull: int, hub: Hub) -> N
     for refused in refusals:
         with pytest.raises(GitHubError):
             refused()
-    hub.facts.make_private_on_free_plan(NAME)
+    hub.admin.make_private_on_free_plan(NAME)
     with pytest.raises(GitHubError, match="Draft pull requests are not supported"):
         github.open_pull_request(title="T", body="", base="main", branch="topic", draft=True)
-    hub.facts.archive(NAME)
+    hub.admin.archive(NAME)
     with pytest.raises(GitHubError, match="archived"):
         github.add_label(pull, "bug")
     with hub.drill("*", "/api/*", drills.bad_credentials(), times=None), pytest.raises(GitHubError, match="401"):

@@ -49,7 +49,7 @@ def test_a_blocker_that_may_not_be_seen_is_counted(hub: Hub, github: GitHub, *, 
     people = hub.people(NAME)
     number = people.open("ada")
     people.block(number, hub.people(SECRET).open("eve"), "olga", of=SECRET)
-    hub.facts.hide(SECRET, forbids=forbids)
+    hub.admin.hide(SECRET, forbids=forbids)
     found = github.issues.one(number)
     assert (found.blockers, found.unseen_blockers) == ((), 1)
 
@@ -61,6 +61,6 @@ def test_an_issue_whose_answer_was_lost_is_not_made_twice(hub: Hub, github: GitH
 
 
 def test_a_stranger_has_no_role_where_nobody_may_read(hub: Hub, github: GitHub) -> None:
-    hub.facts.make_private_on_free_plan(NAME)
-    hub.facts.permit(NAME, "mia", "maintain")
+    hub.admin.make_private_on_free_plan(NAME)
+    hub.admin.permit(NAME, "mia", "maintain")
     assert [github.issues.role(login) for login in ("nobody", "mia")] == [Role.NONE, Role.WRITE]

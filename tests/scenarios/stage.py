@@ -106,7 +106,7 @@ class Stage:
 
     @property
     def people(self) -> Deeds:
-        """What does things to issues as other people would, whose roles `hub.facts.permit` gives."""
+        """What does things to issues as other people would, whose roles `hub.admin.permit` gives."""
         return self.hub.people(NAME)
 
     def agent(self, script: str) -> str:
@@ -162,7 +162,7 @@ class Stage:
 
     def ready(self, title: str = "Add a lamp", *, by: str = "olga", author: str = "eve", age: int = 3600) -> int:
         """File an issue by one person that another one, who may write here, labels as ready; return its number."""
-        self.hub.facts.permit(NAME, by, "write")
+        self.hub.admin.permit(NAME, by, "write")
         number = self.people.open(author, title)
         self.people.label(number, by, "ready-for-agent")
         self.people.age(number, age)

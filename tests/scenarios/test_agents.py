@@ -81,7 +81,7 @@ def test_a_later_failure_tells_what_had_been_left_behind(stage: Stage) -> None:
 
 
 def test_a_refused_merge_stays_one_after_work_that_was_left_behind(stage: Stage) -> None:
-    stage.hub.facts.add_rule(NAME, "main", "pull_request", required_approving_review_count=1)
+    stage.hub.admin.add_rule(NAME, "main", "pull_request", required_approving_review_count=1)
     result = play(stage, "claude-background-stopped", "--no-session-persistence", NIGHTKEEP_MERGE="true")
     assert (result.status, stage.pull()["draft"]) == (4, False), result
     assert "`policy-refusal`" in stage.note(stage.pull()["number"])

@@ -144,7 +144,7 @@ def test_what_is_said_once_and_stops_nothing(stage: Stage) -> None:
     url = git(stage.clone, "remote", "get-url", "origin")
     secret = "hunter2-hunter2"
     git(stage.clone, "remote", "set-url", "origin", url.replace("//", f"//me:{secret}@"))
-    stage.hub.facts.make_private_on_free_plan(NAME)
+    stage.hub.admin.make_private_on_free_plan(NAME)
     found = findings(stage)
     assert found["credential"]["level"] == "warning"
     assert found["drafts"]["level"] == "notice"

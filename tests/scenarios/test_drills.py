@@ -153,7 +153,7 @@ def test_a_label_that_is_refused_too(stage: Stage) -> None:
 
 
 def test_where_there_are_no_drafts(stage: Stage) -> None:
-    stage.hub.facts.make_private_on_free_plan(NAME)
+    stage.hub.admin.make_private_on_free_plan(NAME)
     number = stage.issue()
     result = stage.run(number, stage.agent(GIVES_UP), "--json")
     assert (result.status, result.document["cause"]) == (1, "the agent exited 3"), result
@@ -331,7 +331,7 @@ def test_a_missing_permission_is_not_waited_for(door: Door) -> None:
 
 def test_a_repository_that_is_renamed_while_the_agent_works(stage: Stage) -> None:
     number = stage.issue()
-    with meanwhile(stage, lambda: stage.hub.facts.rename(NAME, "acme/gadget")) as words:
+    with meanwhile(stage, lambda: stage.hub.admin.rename(NAME, "acme/gadget")) as words:
         result = stage.run(number, stage.agent(f"{words}; {GIVES_UP}"), "--json")
     assert result.status == 1, result
     assert stage.pull()["draft"] is True
@@ -346,7 +346,7 @@ def test_writes_reach_a_repository_with_another_name_and_owner(stage: Stage, doo
     for branch in ("issue-1", "theirs"):
         stage.on_branch(branch, f"{branch}.txt", "on\n")
     theirs = stage.pull_request("theirs")
-    stage.hub.facts.rename(NAME, "others/gadget")
+    stage.hub.admin.rename(NAME, "others/gadget")
     opened = open_one(door)
     assert opened.number != theirs
     assert [pull.number for pull in door.github.pull_requests("issue-1")] == [opened.number]

@@ -114,7 +114,7 @@ def test_a_pending_check_that_vanishes_beside_a_green_one(stage: Stage) -> None:
 @pytest.mark.parametrize("merge", [(), ("--merge",)])
 @pytest.mark.parametrize("appears", [Wait(seconds=3), NEVER])
 def test_a_required_check_is_waited_for(stage: Stage, appears: Wait, merge: tuple[str, ...]) -> None:
-    stage.hub.facts.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "late"}])
+    stage.hub.admin.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "late"}])
     stage.hub.ci.add(NAME, Check("fast", branches="issue-*"))
     stage.hub.ci.add(NAME, Check("late", appears=appears, branches="issue-*"))
     slowly = QUICKLY if appears is NEVER else {**QUICKLY, "NIGHTKEEP_CHECKS_GRACE": "30s"}
@@ -138,7 +138,7 @@ def test_a_merge_that_seems_to_fail_but_happened_counts(stage: Stage, trouble: d
 
 
 def test_a_policy_refusal_leaves_everything_as_it_was_checked(stage: Stage) -> None:
-    stage.hub.facts.add_rule(NAME, "main", "pull_request", required_approving_review_count=1)
+    stage.hub.admin.add_rule(NAME, "main", "pull_request", required_approving_review_count=1)
     stage.hub.ci.add(NAME, GREEN)
     result = merged_run(stage, implement=COMMITS)
     pull = stage.pull()
@@ -300,7 +300,7 @@ def test_an_issue_that_cannot_be_closed_is_a_warning(stage: Stage) -> None:
 
 
 def test_a_branch_that_is_gone_already_is_no_warning(stage: Stage) -> None:
-    stage.hub.facts.set(NAME, delete_branch_on_merge=True)
+    stage.hub.admin.set(NAME, delete_branch_on_merge=True)
     result = merged_run(stage, implement=COMMITS)
     assert is_merged(stage, result), result
     assert "warning" not in result.stderr
@@ -310,8 +310,8 @@ def test_a_branch_that_is_gone_already_is_no_warning(stage: Stage) -> None:
 
 
 def test_where_the_base_branch_has_a_queue_the_queue_merges(stage: Stage) -> None:
-    stage.hub.facts.add_rule(NAME, "main", "merge_queue")
-    stage.hub.facts.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
+    stage.hub.admin.add_rule(NAME, "main", "merge_queue")
+    stage.hub.admin.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
     stage.hub.ci.add(NAME, Check("test", concludes=Wait(polls=2)))
     result = merged_run(stage, implement=COMMITS)
     assert is_merged(stage, result), result
@@ -319,8 +319,8 @@ def test_where_the_base_branch_has_a_queue_the_queue_merges(stage: Stage) -> Non
 
 
 def test_a_queue_that_throws_it_out_is_a_refusal(stage: Stage) -> None:
-    stage.hub.facts.add_rule(NAME, "main", "merge_queue")
-    stage.hub.facts.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
+    stage.hub.admin.add_rule(NAME, "main", "merge_queue")
+    stage.hub.admin.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
     stage.hub.ci.add(NAME, Check("test", branches="issue-*"))
     stage.hub.ci.add(NAME, Check("test", branches="gh-readonly-queue/*", conclusions=("failure",)))
     result = merged_run(stage, implement=COMMITS)

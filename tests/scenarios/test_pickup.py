@@ -186,7 +186,7 @@ def test_what_runs_made_nothing_of_is_forgotten_when_nobody_asks_any_more(stage:
 )
 def test_only_whose_word_counts_starts_work(stage: Stage, login: str, role: str, *, takes: bool) -> None:
     if role:
-        stage.hub.facts.permit(NAME, login, role)
+        stage.hub.admin.permit(NAME, login, role)
     number = stage.people.open("eve")
     stage.people.label(number, login, "ready-for-agent")
     stage.people.age(number, 3600)
@@ -212,7 +212,7 @@ def test_what_an_outsider_changes_after_the_label_is_not_worked_on(stage: Stage)
 
 @pytest.mark.parametrize(("by", "role", "edits"), [("tom", "triage", False), ("olga", "write", True)])
 def test_a_workflow_asks_who_started_it(stage: Stage, by: str, role: str, *, edits: bool) -> None:
-    stage.hub.facts.permit(NAME, by, role)
+    stage.hub.admin.permit(NAME, by, role)
     number = stage.people.open("eve")
     stage.people.label(number, by, "ready-for-agent")
     if edits:

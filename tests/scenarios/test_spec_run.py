@@ -364,7 +364,7 @@ def test_a_workflow_is_told_once(stage: Stage) -> None:
 
 def test_a_policy_refusal_of_the_whole_leaves_it_ready(stage: Stage) -> None:
     spec(stage, [[]])
-    stage.hub.facts.add_rule(NAME, "main", "pull_request", required_approving_review_count=1)
+    stage.hub.admin.add_rule(NAME, "main", "pull_request", required_approving_review_count=1)
     result = run(stage, agent(stage), "--merge")
     assert (result.status, pull_of(stage, "issue-1")["draft"]) == (4, False), result
     assert rows(stage)[0].startswith("- [x] #2 `A part`: merged")

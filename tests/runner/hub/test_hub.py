@@ -161,7 +161,7 @@ def test_the_page_says_what_is_in_the_way(hub: Hub, world: World, widget: Reposi
     pull = widget.create_pull(base="main", head="topic", title="Pull")
     assert "It can be merged." in page(hub, f"/{NAME}/pull/1")
     assert "No check has appeared." in page(hub, f"/{NAME}/pull/1")
-    hub.facts.add_rule(NAME, "main", "pull_request")
+    hub.admin.add_rule(NAME, "main", "pull_request")
     assert "At least 1 approving review is required" in page(hub, f"/{NAME}/pull/1")
     pull.edit(state="closed")
     assert "closed without being merged" in page(hub, f"/{NAME}/pull/1")

@@ -104,7 +104,7 @@ def test_what_may_not_be_seen_leaves_a_hole(hub: Hub, world: World) -> None:
     number, elsewhere = people.open("ada"), hub.people(secret).open("ada")
     people.label(number, "olga", "ready")
     people.block(number, elsewhere, "olga", of=secret)
-    hub.facts.hide(secret)
+    hub.admin.hide(secret)
     assert queried(hub)["nodes"][0]["blockedBy"] == {"totalCount": 1, "nodes": [None]}
 
 
@@ -131,7 +131,7 @@ def test_everything_about_an_issue_can_be_made_older(hub: Hub) -> None:
 )
 def test_what_a_user_may_do_is_told(hub: Hub, ask: Ask, login: str, role: str, coarse: str) -> None:
     for somebody, given in (("mia", "maintain"), ("tom", "triage"), ("out", "none")):
-        hub.facts.permit(NAME, somebody, given)
+        hub.admin.permit(NAME, somebody, given)
     answer = ask("GET", f"collaborators/{login}/permission", token=WRITER).json()
     assert (answer["role_name"], answer["permission"], answer["user"]["login"]) == (role, coarse, login)
 

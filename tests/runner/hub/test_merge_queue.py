@@ -52,8 +52,8 @@ def error(answer: Any) -> tuple[str, str]:
 @pytest.fixture
 def queued(hub: Hub, world: World, widget: Repository) -> str:
     """The head of pull request 1, from `topic` to `main`, which wants `test` and a queue."""
-    hub.facts.add_rule(NAME, "main", "merge_queue")
-    hub.facts.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
+    hub.admin.add_rule(NAME, "main", "merge_queue")
+    hub.admin.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
     head = push_branch(world, "topic", "topic\n")
     widget.create_pull(base="main", head="topic", title="Topic", body="A change.")
     return head

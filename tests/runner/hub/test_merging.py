@@ -66,10 +66,10 @@ def test_mergeability_is_found_out_after_the_first_answer(world: World, widget: 
 
 
 def test_mergeability_may_take_longer(hub: Hub, widget: Repository, pull: PullRequest) -> None:
-    hub.facts.set(NAME, mergeability_answers=3)
+    hub.admin.set(NAME, mergeability_answers=3)
     assert [state(widget)[0] for _ in range(4)] == [None, None, True, True]
     with pytest.raises(TypeError):
-        hub.facts.set(NAME, allow_everything=True)
+        hub.admin.set(NAME, allow_everything=True)
 
 
 def test_a_conflict_is_seen_and_not_merged(world: World, widget: Repository, pull: PullRequest) -> None:
@@ -140,7 +140,7 @@ def test_a_method_that_is_not_allowed_is_refused(
     hub: Hub, widget: Repository, pull: PullRequest, method: str, setting: str, message: str
 ) -> None:
     assert getattr(widget, setting) is True
-    hub.facts.set(NAME, **{setting: False})
+    hub.admin.set(NAME, **{setting: False})
     widget.update()
     assert getattr(widget, setting) is False
     assert refusal_of(pull, merge_method=method) == (405, message)
@@ -170,7 +170,7 @@ def test_a_pull_request_that_somebody_pushed_to_its_base_is_merged(world: World,
 def test_a_branch_is_deleted_on_merge_where_that_is_set_or_by_hand(
     hub: Hub, world: World, widget: Repository, pull: PullRequest
 ) -> None:
-    hub.facts.set(NAME, delete_branch_on_merge=True)
+    hub.admin.set(NAME, delete_branch_on_merge=True)
     pull.merge()
     assert world.on_origin("topic") == ""
     assert widget.get_pull(1).merged
@@ -188,11 +188,11 @@ def test_a_review_is_demanded_and_given(hub: Hub, widget: Repository, pull: Pull
     assert state(widget) == (True, "blocked")
     message = "At least 1 approving review is required by reviewers with write access."
     assert refusal_of(pull) == (405, message)
-    hub.facts.approve(NAME, 1, "maintainer")
+    hub.admin.approve(NAME, 1, "maintainer")
     assert state(widget) == (True, "clean")
     assert pull.merge().merged
     with pytest.raises(ValueError, match="#9 is not a pull request"):
-        hub.facts.approve(NAME, 9, "maintainer")
+        hub.admin.approve(NAME, 9, "maintainer")
 
 
 @pytest.mark.parametrize(
@@ -315,9 +315,9 @@ def test_a_token_may_not_read_protection_but_rules(world: World, tmp_path: Path,
 
 
 def test_rules_hold_for_everybody_and_everybody_may_read_them(hub: Hub, widget: Repository, pull: PullRequest) -> None:
-    hub.facts.add_rule(NAME, "main", "pull_request", required_approving_review_count=2)
-    hub.facts.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
-    hub.facts.add_rule(NAME, "main", "required_linear_history")
+    hub.admin.add_rule(NAME, "main", "pull_request", required_approving_review_count=2)
+    hub.admin.add_rule(NAME, "main", "required_status_checks", required_status_checks=[{"context": "test"}])
+    hub.admin.add_rule(NAME, "main", "required_linear_history")
     rules = ask(hub, "GET", f"{API}/rules/branches/main", token=WRITER).json()
     assert [rule["type"] for rule in rules] == ["pull_request", "required_status_checks", "required_linear_history"]
     assert rules[1]["parameters"]["required_status_checks"] == [{"context": "test"}]
@@ -333,9 +333,9 @@ def test_rules_hold_for_everybody_and_everybody_may_read_them(hub: Hub, widget: 
         ],
     )
     for login in ("one", "two"):
-        hub.facts.approve(NAME, 1, login)
+        hub.admin.approve(NAME, 1, login)
     hub.ci.add(NAME, Check("test"))
     assert pull.merge(merge_method="squash").merged
     assert ask(hub, "GET", f"{API}/rules/branches/topic").json() == []
     with pytest.raises(ValueError, match="no rule that the hub knows"):
-        hub.facts.add_rule(NAME, "main", "required_signatures")
+        hub.admin.add_rule(NAME, "main", "required_signatures")

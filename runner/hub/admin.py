@@ -1,10 +1,10 @@
-"""What a test can tell the hub about a repository, as its owner would on GitHub's settings pages."""
+"""What a test can do to a repository, as its administrator would on GitHub's settings pages."""
 
 from runner.hub.requirements import rule
 from runner.hub.store import Store
 
 
-class Facts:
+class Admin:
     """Changes repositories behind the API's back; the hub remembers it.
 
     Repositories are named OWNER/NAME. Every call raises ValueError when there is no such repository or issue.

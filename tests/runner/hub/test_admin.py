@@ -20,7 +20,7 @@ ACTIONS, CLASSIC = "actions-token", "classic-token"
 
 def test_an_archived_repository_is_read_only(hub: Hub, world: World, widget: Repository) -> None:
     issue = widget.create_issue("Old")
-    hub.facts.archive(NAME)
+    hub.admin.archive(NAME)
     with pytest.raises(GithubException) as caught:
         issue.create_comment("too late")
     assert refused(caught) == (403, "Repository was archived so is read-only.")
@@ -33,7 +33,7 @@ def test_an_archived_repository_is_read_only(hub: Hub, world: World, widget: Rep
 
 def test_a_private_repository_on_a_free_plan_has_no_drafts(hub: Hub, world: World, widget: Repository) -> None:
     push_branch(world, "topic", "topic\n")
-    hub.facts.make_private_on_free_plan(NAME)
+    hub.admin.make_private_on_free_plan(NAME)
     message = "Draft pull requests are not supported in this repository."
     with pytest.raises(GithubException) as caught:
         widget.create_pull(base="main", head="topic", title="Topic", draft=True)
@@ -48,7 +48,7 @@ def test_a_private_repository_on_a_free_plan_has_no_drafts(hub: Hub, world: Worl
 
 def test_a_renamed_repository_is_found_under_its_old_name(hub: Hub, widget: Repository, client: Client) -> None:
     widget.create_issue("Kept")
-    hub.facts.rename(NAME, NEW)
+    hub.admin.rename(NAME, NEW)
     answer = ask(hub, "GET", f"{API}/issues?state=all")
     assert (answer.status_code, answer.json()["message"]) == (301, "Moved Permanently")
     assert answer.headers["location"] == f"{hub.url}/api/v3/repositories/{widget.id}/issues?state=all"
@@ -60,7 +60,7 @@ def test_a_renamed_repository_is_found_under_its_old_name(hub: Hub, widget: Repo
 
 
 def test_git_is_sent_to_the_new_name(hub: Hub, world: World) -> None:
-    hub.facts.rename(NAME, NEW)
+    hub.admin.rename(NAME, NEW)
     assert git(world.launch, "ls-remote", remote(hub, READER), "main").split()[0] == world.on_origin("main")
     done = push(world.launch, remote(hub, WRITER), "main:topic")
     assert f"redirecting to {hub.url}/{NEW}.git/" in done.stderr
@@ -72,7 +72,7 @@ def test_a_transferred_issue_leads_to_its_new_place(hub: Hub, widget: Repository
     target.create_issue("Here before")
     target.create_label("both", "ededed")
     widget.create_issue("Moves", labels=["both", "lost"]).create_comment("with its comments")
-    number = hub.facts.transfer(NAME, 1, target.full_name)
+    number = hub.admin.transfer(NAME, 1, target.full_name)
     answer = ask(hub, "GET", f"{API}/issues/1")
     assert answer.status_code == 301
     assert answer.headers["location"] == f"{hub.url}/api/v3/repositories/{target.id}/issues/{number}"
@@ -85,8 +85,8 @@ def test_a_transferred_issue_leads_to_its_new_place(hub: Hub, widget: Repository
 
 def test_facts_outlive_the_hub(world: World, tmp_path: Path) -> None:
     with Hub(tmp_path / "hub", repositories={NAME: world.origin}) as hub:
-        hub.facts.rename(NAME, NEW)
-        hub.facts.archive(NEW)
+        hub.admin.rename(NAME, NEW)
+        hub.admin.archive(NEW)
     with Hub(tmp_path / "hub") as again:
         assert ask(again, "GET", API).status_code == 301
         assert ask(again, "GET", f"/api/v3/repos/{NEW}").json()["archived"] is True
@@ -94,12 +94,12 @@ def test_facts_outlive_the_hub(world: World, tmp_path: Path) -> None:
 
 def test_facts_about_nothing_are_refused(hub: Hub, widget: Repository) -> None:
     with pytest.raises(ValueError, match="no repository acme/nothing"):
-        hub.facts.archive("acme/nothing")
+        hub.admin.archive("acme/nothing")
     with pytest.raises(ValueError, match="#7 is not an issue"):
-        hub.facts.transfer(NAME, 7, NAME)
+        hub.admin.transfer(NAME, 7, NAME)
     for name in ("widget", NAME):
         with pytest.raises(ValueError, match="not a free repository name"):
-            hub.facts.rename(NAME, name)
+            hub.admin.rename(NAME, name)
 
 
 def test_tokens_tell_what_they_are(world: World, tmp_path: Path, exchanges: list[Exchange], client: Client) -> None:
