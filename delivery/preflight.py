@@ -63,38 +63,17 @@ def preflight(
     issue = _open_issue(github, url)
     given = base or launch.checked_out
     remote = launch.remote(origin)
-    first = branch_name(url.number, 1)
-    asked = [f"refs/heads/{name}" for name in (given, first, f"{first}-branch-*", f"{first}/*") if name]
-    there = remote.read(*asked, f"{CHECKPOINTS}*", claim_ref(url.number), f"{TRIES}{url.number}/*")
-    checkpoints = {ref: oid for ref, oid in there.items() if ref.startswith(CHECKPOINTS)}
-    branches = (ref for ref in there if ref.startswith("refs/heads/"))
-    heads = {ref.removeprefix("refs/heads/"): there[ref] for ref in branches}
+    there = remote.read(*_refs_about(url.number, given))
+    heads = _heads(there)
     if not heads and not remote.read("refs/heads/*"):
         raise nothing_to_start_from(launch)
     dead = _expired(github, launch, origin, url.number, there)
-    choice = _choose(github, url.number, frozenset(heads))
-    in_the_way = name_in_the_way(choice.branch, heads)
-    if in_the_way:
-        raise PreflightError(
-            f"the branch {in_the_way} on origin keeps it from having {choice.branch}; give it another name there"
-        )
-    settled = _settle_base(choice, given, report)
-    if settled == given and settled not in heads:
-        raise PreflightError(
-            f"Base branch {settled} is not on origin; push it (git push origin {settled}), or name one that is: "
-            "--base BRANCH"
-        )
+    choice = _choose(github, url.number, heads)
+    settled = _settle_base(choice, given, heads, report)
     fetched = remote.fetch(settled, *([choice.branch] if isinstance(choice, Continuation) else []))
     base_commit = fetched[settled]
     _check_local_branches(launch, settled, base_commit, choice.branch, heads.get(choice.branch))
-    left = choose_checkpoint(
-        read_checkpoints(launch, origin, checkpoints),
-        choice.branch,
-        github.server_time.now(),
-        dead=dead.record.run if dead else None,
-    )
-    if isinstance(left, AtWork):
-        raise PreflightError(left.why)
+    checkpoint = _checkpoint(github, launch, origin, there, choice.branch, dead)
     return Plan(
         issue=issue,
         base=settled,
@@ -103,10 +82,26 @@ def preflight(
         fetched=fetched,
         is_private=repository.is_private,
         branches=branches_of(url.number, there),
-        tries={ref: oid for ref, oid in there.items() if ref.startswith(TRIES)},
+        tries=_below(TRIES, there),
         dead=dead,
-        checkpoint=left,
+        checkpoint=checkpoint,
     )
+
+
+def _refs_about(number: int, base: str | None) -> list[str]:
+    """Return which refs of origin a Run on that issue has to know."""
+    first = branch_name(number, 1)
+    heads = [f"refs/heads/{name}" for name in (base, first, f"{first}-branch-*", f"{first}/*") if name]
+    return [*heads, f"{CHECKPOINTS}*", claim_ref(number), f"{TRIES}{number}/*"]
+
+
+def _below(prefix: str, there: Mapping[str, str]) -> dict[str, str]:
+    return {ref: oid for ref, oid in there.items() if ref.startswith(prefix)}
+
+
+def _heads(there: Mapping[str, str]) -> dict[str, str]:
+    """Return the branches among refs of origin, by their names, with their commits."""
+    return {ref.removeprefix("refs/heads/"): oid for ref, oid in _below("refs/heads/", there).items()}
 
 
 def _expired(github: GitHub, launch: Launch, origin: Origin, number: int, there: Mapping[str, str]) -> Expired | None:
@@ -118,10 +113,20 @@ def _expired(github: GitHub, launch: Launch, origin: Origin, number: int, there:
     return standing if isinstance(standing, Expired) else None
 
 
+def _checkpoint(
+    github: GitHub, launch: Launch, origin: Origin, there: Mapping[str, str], branch: str, dead: Expired | None
+) -> Checkpoint | None:
+    """Return what a run that has vanished has left of a branch; raises PreflightError while it may live."""
+    left = read_checkpoints(launch, origin, _below(CHECKPOINTS, there))
+    found = choose_checkpoint(left, branch, github.server_time.now(), dead=dead.record.run if dead else None)
+    if isinstance(found, AtWork):
+        raise PreflightError(found.why)
+    return found
+
+
 def branches_of(number: int, there: Mapping[str, str]) -> Mapping[str, str]:
     """Return the Issue branches among refs of origin, with their commits."""
-    names = {ref.removeprefix("refs/heads/"): oid for ref, oid in there.items() if ref.startswith("refs/heads/")}
-    return {name: oid for name, oid in names.items() if branch_number(number, name) is not None}
+    return {name: oid for name, oid in _heads(there).items() if branch_number(number, name) is not None}
 
 
 def nothing_to_start_from(launch: Launch) -> PreflightError:
@@ -187,17 +192,23 @@ def _open_issue(github: GitHub, url: IssueUrl) -> Issue:
     return issue
 
 
-def _choose(github: GitHub, number: int, on_origin: frozenset[str]) -> Fresh | Continuation:
+def _choose(github: GitHub, number: int, on_origin: Mapping[str, str]) -> Fresh | Continuation:
     numbers = frozenset(n for name in on_origin if (n := branch_number(number, name)) is not None)
     newest: dict[int, PullRequest | None] = {}
     while isinstance(choice := choose_branch(number, numbers, newest), AskForNewest):
         newest[choice.number] = next(iter(github.pull_requests(branch_name(number, choice.number))), None)
     if isinstance(choice, Blocked):
         raise PreflightError(choice.why)
+    if in_the_way := name_in_the_way(choice.branch, on_origin):
+        raise PreflightError(
+            f"the branch {in_the_way} on origin keeps it from having {choice.branch}; give it another name there"
+        )
     return choice
 
 
-def _settle_base(choice: Fresh | Continuation, given: str | None, report: Callable[[str], None]) -> str:
+def _settle_base(
+    choice: Fresh | Continuation, given: str | None, on_origin: Mapping[str, str], report: Callable[[str], None]
+) -> str:
     pull_request = choice.pull_request if isinstance(choice, Continuation) else None
     if pull_request is None:
         if given is None:
@@ -205,10 +216,17 @@ def _settle_base(choice: Fresh | Continuation, given: str | None, report: Callab
                 "HEAD is on no branch, or on one without a commit, so there is no Base branch; "
                 "check one out (git checkout main) or name one (--base main)"
             )
-        return given
-    if given not in (None, pull_request.base):
-        report(f"continuing {pull_request.url}, so the Base branch is {pull_request.base}, not {given}")
-    return pull_request.base
+        settled = given
+    else:
+        settled = pull_request.base
+        if given not in (None, settled):
+            report(f"continuing {pull_request.url}, so the Base branch is {settled}, not {given}")
+    if settled == given and settled not in on_origin:
+        raise PreflightError(
+            f"Base branch {settled} is not on origin; push it (git push origin {settled}), or name one that is: "
+            "--base BRANCH"
+        )
+    return settled
 
 
 def unanswered(error: GitHubError) -> PreflightError:

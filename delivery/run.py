@@ -122,12 +122,8 @@ class Run(Parts):
             raise
         except Exception as error:
             return self._without_worktree(plan, error)
-        start = plan.branch if isinstance(plan.choice, Continuation) else plan.base
-        how = "going on from" if isinstance(plan.choice, Continuation) else "starting from"
         self.journal.enter("begun", run=worktree.run_id, path=str(worktree.path))
-        self.report(f"working in {worktree.path} on {worktree.branch}, {how} origin's {start}")
-        _report_included(worktree, self.report)
-        self._report_left(plan.branch)
+        self._report_begun(plan, worktree)
         with worktree:
             stages = Stages(
                 plan=plan,
@@ -203,9 +199,13 @@ class Run(Parts):
             unready=conventions.unready_labels,
         )
 
-    def _report_left(self, branch: str) -> None:
-        """Say which earlier runs on the branch have left commits here that it does not have."""
-        for run_id in runs_that_left(self.launch, branch):
+    def _report_begun(self, plan: Plan, worktree: Worktree) -> None:
+        """Say where the Run works, and which earlier runs have left commits here that its branch does not have."""
+        goes_on = isinstance(plan.choice, Continuation)
+        start = f"going on from origin's {plan.branch}" if goes_on else f"starting from origin's {plan.base}"
+        self.report(f"working in {worktree.path} on {worktree.branch}, {start}")
+        _report_included(worktree, self.report)
+        for run_id in runs_that_left(self.launch, plan.branch):
             self.report(f"commits of an earlier run are not in it; see: nightkeep rescue show {run_id}")
 
     def _without_worktree(self, plan: Plan, error: Exception) -> Outcome:

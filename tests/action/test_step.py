@@ -58,6 +58,7 @@ def test_files_that_cannot_be_written_change_nothing(tmp_path: Path) -> None:
     step.begin()
     step.broken("a bug", 1)
     WorkflowStep({}).begin()
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_older_form_of_a_command_is_not_said() -> None:
