@@ -9,7 +9,7 @@ import pytest
 
 from tests.worktree.runs import create, records
 from tests.world import World, commit, git
-from worktree import CheckpointRule, Interruption, Launch, Watch, Worktree
+from worktree import CheckpointRule, Interruption, Launch, PreservationError, Watch, Worktree
 
 AT_ONCE = CheckpointRule(every=0)
 
@@ -197,7 +197,7 @@ def test_after_a_signal_preservation_begins_with_one(world: World) -> None:
     interruption.record(15)
     seen = world.launch / ".git" / "seen"
     world.hook("pre-receive", f"env -i PATH=$PATH git --git-dir {world.launch / '.git'} show-ref > {seen}; exit 1")
-    with wt, pytest.raises(Exception, match="issue-7"):
+    with wt, pytest.raises(PreservationError, match="issue-7"):
         wt.preserve_failed_run("main", "interrupted by SIGTERM")
     assert f"refs/nightkeep/checkpoints/{wt.run_id}" in seen.read_text()
 

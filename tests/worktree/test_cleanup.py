@@ -32,7 +32,7 @@ from tests.worktree.runs import (
     stored,
 )
 from tests.world import World, commit, git, make_world
-from worktree import Limits, Preserved, Worktree
+from worktree import Limits, Preserved, Worktree, WorktreeError
 from worktree.proof import REPOSITORY
 
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -871,7 +871,7 @@ def test_what_the_private_directory_holds_is_kept_and_named(world: World) -> Non
 
 
 def test_an_ending_is_there_only_afterwards(world: World) -> None:
-    with create(world) as wt, pytest.raises(Exception, match="only after"):
+    with create(world) as wt, pytest.raises(WorktreeError, match="only after"):
         _ = wt.ending
     assert str(wt.ending).startswith("cleaned up the worktree")
 

@@ -45,6 +45,7 @@ def test_nothing_is_lost(ground: Path, tmp_path: Path, holding: str, ending: str
         return play(world, held.plant, finish.act, seed, resumes=finish.resumes, limits=held.limits)
 
     aftermath = bound_by_permissions(run) if held.bound or finish.bound else run()
+    assert aftermath.owed or aftermath.protected or holding == "nothing"
     report = (lost(world, aftermath), before.harmed(world, aftermath))
     assert report == ({}, []), f"seed {_SEED}: {aftermath.ending} {aftermath.ending.places}"
     shutil.rmtree(world.origin.parent, ignore_errors=True)  # there are thousands

@@ -15,6 +15,7 @@ from worktree import (
     Preserved,
     PushRefused,
     Worktree,
+    WorktreeError,
     prepare,
     read_checkpoints,
 )
@@ -78,7 +79,7 @@ def test_a_failure_in_between_names_it_and_does_not_say_that_nothing_was_made(wo
     dead = vanished(world)
     (checkpoint,) = read_checkpoints(launched(world), None, there(world))
     world.hook("post-receive", f"rm -rf {world.launch.with_name('widget-issue-7')}")  # nothing can be restored there
-    with create(world) as wt, pytest.raises(Exception, match="issue-7"):
+    with create(world) as wt, pytest.raises(WorktreeError, match="issue-7"):
         take_over(world, wt, checkpoint)
     assert any(f"refs/nightkeep/rescue/{dead.run_id}/checkpoint" in where for _, where in wt.ending.places)
     assert wt.ending.preserved is not Preserved.NOTHING_MADE
