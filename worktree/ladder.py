@@ -40,13 +40,21 @@ def climb(checkout: Checkout, commit: str, refused: GitError) -> WorktreeError:
 
 
 def _carry(checkout: Checkout, commit: str, rung: Rung) -> str:
-    if rung is Rung.RESCUE_REF:
-        ref = keep(checkout, "head", commit)
-        try:
-            if publish(checkout, ref):
-                return f"the work is on {ref} on origin"
-        except GitError as refused:
-            return f"{refused}; {_bundle(checkout, commit)}"
+    match rung:
+        case Rung.RESCUE_REF:
+            return _publish_head(checkout, commit)
+        case Rung.BUNDLE:
+            return _bundle(checkout, commit)
+
+
+def _publish_head(checkout: Checkout, commit: str) -> str:
+    """Bring the work to a rescue ref on origin; to a bundle where it may not go there, or is not taken."""
+    ref = keep(checkout, "head", commit)
+    try:
+        if publish(checkout, ref):
+            return f"the work is on {ref} on origin"
+    except GitError as refused:
+        return f"{refused}; {_bundle(checkout, commit)}"
     return _bundle(checkout, commit)
 
 
