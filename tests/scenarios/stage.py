@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 import requests
 
-from runner.hub import Exchange, Hub, Permission
+from runner.hub import Exchange, Hub, Permission, Token
 from runner.hub.deeds import Deeds
 from tests.world import World, commit, git
 
@@ -346,7 +346,10 @@ class Stage:
 
 @contextmanager
 def staged(
-    root: Path, world: World, observe: Callable[[Exchange], None], tokens: Mapping[str, Permission] = TOKENS
+    root: Path,
+    world: World,
+    observe: Callable[[Exchange], None] | None = None,
+    tokens: Mapping[str, Permission | Token] = TOKENS,
 ) -> Iterator[Stage]:
     """Have a hub serve the world's origin as acme/widget, and the clone have it as its origin, while the block runs."""
     with Hub(root / "hub", repositories={NAME: world.origin}, tokens=tokens, observe=observe) as hub:

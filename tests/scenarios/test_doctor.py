@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from runner.hub import Check, Hub, Permission, Token, TokenKind, drills
+from runner.hub import Check, Permission, Token, TokenKind, drills
 from runner.hub.access import Area
 from tests.scenarios.killing import Exchanges, Point, an_agent, killed
-from tests.scenarios.stage import NAME, WRITER, Result, Stage, nightkeep
+from tests.scenarios.stage import NAME, WRITER, Result, Stage, nightkeep, staged
 from tests.world import World, commit, git
 
 COMMITS = "echo on > lamp.txt && git add lamp.txt && git commit -qm 'Let there be light'"
@@ -268,9 +268,7 @@ def test_the_built_in_token_of_a_workflow(tmp_path: Path, world: World) -> None:
         WRITER: Permission.WRITE,
         builtin: Token(Permission.WRITE, TokenKind.ACTIONS),
     }
-    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens) as hub:
-        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
-        stage = Stage(tmp_path, world, hub)
+    with staged(tmp_path, world, tokens=tokens) as stage:
         stage.token_file.write_text(builtin)
         found = findings(stage)
         assert (found["token"]["level"], found["drafts"]["level"]) == ("warning", "warning")
@@ -285,9 +283,8 @@ def blind(tmp_path: Path, world: World) -> Iterator[Stage]:
     tokens: dict[str, Permission | Token] = {
         WRITER: Token(Permission.WRITE, without=without),
     }
-    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens) as hub:
-        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
-        yield Stage(tmp_path, world, hub)
+    with staged(tmp_path, world, tokens=tokens) as stage:
+        yield stage
 
 
 def test_a_token_that_may_not_read_checks(blind: Stage) -> None:

@@ -16,7 +16,7 @@ from delivery.github import GitHub, PullRequest
 from runner.hub import Exchange, Hub, Permission, Token, TokenKind, drills
 from runner.hub.drills import Trouble
 from runner.hub.refusal import custom
-from tests.scenarios.stage import NAME, WRITER, Stage
+from tests.scenarios.stage import NAME, WRITER, Stage, staged
 from tests.world import World, commit, git
 from worktree import Interruption
 
@@ -90,9 +90,7 @@ def test_a_draft_that_is_forbidden(stage: Stage) -> None:
 def workflow_stage(tmp_path: Path, world: World, exchanges: list[Exchange]) -> Iterator[Stage]:
     """A stage on which Nightkeep has the built-in token of a workflow."""
     tokens = {WRITER: Token(Permission.WRITE), WORKFLOW_TOKEN: Token(Permission.WRITE, TokenKind.ACTIONS)}
-    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens, observe=exchanges.append) as hub:
-        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
-        stage = Stage(tmp_path, world, hub)
+    with staged(tmp_path, world, exchanges.append, tokens) as stage:
         stage.token_file.write_text(WORKFLOW_TOKEN)
         yield stage
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from runner.hub import Hub, Permission
+from runner.hub import Permission
 from tests.scenarios.attack import Evil, evil, forms
-from tests.scenarios.stage import NAME, NIGHTKEEP, WRITER, Result, Stage, nightkeep
+from tests.scenarios.stage import NIGHTKEEP, WRITER, Result, nightkeep, staged
 from tests.world import World, git
 
 OTHERS = ("GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "ACTIONS_RUNTIME_TOKEN")
@@ -24,9 +24,7 @@ def attacker(tmp_path: Path, world: World) -> Iterator[Evil]:
     """A stage whose Runs use a token of their own, which no other process of this machine has, and an attacker."""
     canary = f'canary/{secrets.token_hex(12)}+"q'
     tokens = {WRITER: Permission.WRITE, canary: Permission.WRITE}
-    with Hub(tmp_path / "hub", repositories={NAME: world.origin}, tokens=tokens) as hub:
-        git(world.launch, "remote", "set-url", "origin", f"{hub.url}/{NAME}.git")
-        stage = Stage(tmp_path, world, hub)
+    with staged(tmp_path, world, tokens=tokens) as stage:
         stage.token_file.write_text(f"{canary}\n")
         stage.token_file.chmod(0o600)
         with evil(stage, canary) as made:
