@@ -194,6 +194,14 @@ class Checkout:
         except OSError:
             return True
 
+    def is_shared(self) -> bool:
+        """Whether moving the Issue branch may move somebody else's: an agent can make it a second name of theirs."""
+        try:
+            names_another = read_words(self.remote.common / self.branch_ref)[:1] == ["ref:"]
+        except OSError:  # a symbolic link, which git takes for such a name
+            return True
+        return names_another or self.is_checked_out_elsewhere()
+
     def without_files(self) -> "Checkout":
         """Return the same checkout for when its directory is gone: git works in its git directory then."""
         if not self.has_tree:

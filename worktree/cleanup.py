@@ -357,7 +357,7 @@ def _forget(checkout: Checkout, state: State) -> None:
         on_branch = state.branch == branch and checkout.has_admin
         tip = state.head if on_branch else checkout.branch_left()
         if checkout.record.made_branch and tip and not checkout.is_checked_out_elsewhere():
-            checkout.shared.run("update-ref", "-d", checkout.branch_ref, tip)
+            checkout.shared.run("update-ref", "--no-deref", "-d", checkout.branch_ref, tip)
         drop_checkpoints(checkout)
         if not checkout.directory.remove():
             checkout.ledger.places.append(("session output", str(checkout.directory.path)))

@@ -27,7 +27,7 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
         return
     checkout.require_in_place()
     state = read_state(checkout.git, checkout.admin)
-    is_plain = state.is_plain_on(checkout.record.branch) and not checkout.is_checked_out_elsewhere()
+    is_plain = state.is_plain_on(checkout.record.branch) and not checkout.is_shared()
     snapshot = None if is_plain else keep_snapshot(checkout, state)
     try:
         commit = _mark(checkout, state, base, reason, snapshot)
@@ -117,7 +117,7 @@ def _mark(checkout: Checkout, state: State, base: str, reason: str, snapshot: st
     With HEAD elsewhere, or somebody else on the Issue branch, nothing is aborted or staged, and no ref of anybody's
     moves.
     """
-    if state.home != checkout.record.branch or checkout.is_checked_out_elsewhere():
+    if state.home != checkout.record.branch or checkout.is_shared():
         taken = checkout.ledger.snapshots[snapshot] if snapshot else None
         return _mark_elsewhere(checkout, state, base, reason, taken)
     settled = _abort(checkout, state)

@@ -61,7 +61,7 @@ def drop_needless(checkout: Checkout, state: State, ref: str) -> bool:
         return False
     if checkout.shared.run("rev-parse", "--verify", f"{state.head}^{{tree}}").text != snapshot.tree:
         return False
-    checkout.shared.run("update-ref", "-d", ref, snapshot.commit)
+    checkout.shared.run("update-ref", "--no-deref", "-d", ref, snapshot.commit)
     del checkout.ledger.snapshots[ref], checkout.ledger.local[ref]
     return True
 
@@ -105,7 +105,7 @@ def publish(checkout: Checkout, ref: str) -> bool:
         return False
     del checkout.ledger.local[ref]
     checkout.ledger.held |= checkout.ledger.joined.get(ref, frozenset())
-    checkout.shared.run("update-ref", "-d", ref, commit)
+    checkout.shared.run("update-ref", "--no-deref", "-d", ref, commit)
     return True
 
 
@@ -163,7 +163,7 @@ def _create_ref(checkout: Checkout, ref: str, commit: str) -> None:
     """Make a local ref that must not exist yet, durably."""
     reason = f"nightkeep {checkout.record.run_id}"
     sync = ("-c", "core.fsync=all")
-    checkout.shared.run(*sync, "update-ref", "-m", reason, ref, commit, "0" * len(commit))
+    checkout.shared.run(*sync, "update-ref", "--no-deref", "-m", reason, ref, commit, "0" * len(commit))
     # Git makes the file durable, but not the names that lead to it.
     for name in Path(ref).parents[:-1]:
         if (checkout.remote.common / name).is_dir():  # there is none where refs are kept in tables

@@ -21,7 +21,16 @@ from tests.worktree.runs import (
     stored,
 )
 from tests.world import World, commit, git
-from worktree import BranchTakenError, Interruption, Launch, PreservationError, Preserved, Worktree, WorktreeError
+from worktree import (
+    BranchTakenError,
+    CheckpointRule,
+    Interruption,
+    Launch,
+    PreservationError,
+    Preserved,
+    Worktree,
+    WorktreeError,
+)
 
 
 def test_a_branch_that_somebody_makes_meanwhile_stays_theirs(world: World) -> None:
@@ -367,3 +376,59 @@ def test_bytes_that_only_an_agents_own_rules_give_back_are_kept(world: World, wh
         commit(wt.path, "n")
         wt.push()
     assert (stored(world, wt) / "n.txt").read_bytes() == b"one\r\ntwo\r\n"
+
+
+def _name_of_main(wt: Worktree, ref: str) -> None:
+    """Make a ref a second name of the person's branch."""
+    git(wt.path, "symbolic-ref", ref, "refs/heads/main")
+
+
+def test_an_issue_branch_that_only_names_a_persons_leaves_that_where_it_is(world: World) -> None:
+    before = git(world.launch, "rev-parse", "refs/heads/main")
+    with create(world) as wt:
+        _name_of_main(wt, "refs/heads/issue-7")
+    assert gone(wt, world)
+    assert git(world.launch, "rev-parse", "refs/heads/main") == before
+
+
+def test_a_rebase_of_a_branch_that_only_names_a_persons_is_not_aborted(world: World) -> None:
+    before = git(world.launch, "rev-parse", "refs/heads/main")
+    with create(world) as wt:
+        git(wt.path, "checkout", "-q", "-b", "side")
+        (wt.path / "a.txt").write_text("theirs\n")
+        commit(wt.path, "theirs")
+        git(wt.path, "checkout", "-q", "issue-7")
+        (wt.path / "a.txt").write_text("mine\n")
+        commit(wt.path, "mine")
+        git(wt.path, "rebase", "side", check=False)
+        _name_of_main(wt, "refs/heads/issue-7")
+        wt.preserve_failed_run("main", "x")
+    assert git(world.launch, "rev-parse", "refs/heads/main") == before
+    assert origin_has(world, "mine\n")
+
+
+def test_a_checkpoint_that_only_names_a_persons_branch_is_taken_back(world: World) -> None:
+    before = git(world.launch, "rev-parse", "refs/heads/main")
+    with create(world) as wt:
+        checkpoints = wt.watch(CheckpointRule(every=0, to_origin=False), str)
+        ref = f"refs/nightkeep/checkpoints/{wt.run_id}"
+        _name_of_main(wt, ref)
+        (wt.path / "a.txt").write_text("edited\n")
+        checkpoints.tick()
+        assert git(world.launch, "show", f"{ref}:a.txt") == "edited"
+        _name_of_main(wt, ref)
+        wt.preserve_failed_run("main", "x")
+    assert git(world.launch, "rev-parse", "refs/heads/main") == before
+
+
+def test_a_rescue_ref_that_only_names_a_branch_to_be_makes_no_branch(world: World) -> None:
+    with create(world) as wt:
+        git(wt.path, "symbolic-ref", rescue_ref(wt, "snapshot"), "refs/heads/next")
+        (wt.path / "a.txt").write_text("staged\n")
+        git(wt.path, "add", "a.txt")
+        (wt.path / "a.txt").write_text("edited\n")
+        world.hook("update", "case $1 in refs/nightkeep/*) exit 1 ;; esac")
+        with pytest.raises(PreservationError):
+            wt.preserve_failed_run("main", "x")
+    assert kept_locally(world, "staged\n")
+    assert not git(world.launch, "branch", "--list", "next")
