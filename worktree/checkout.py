@@ -18,6 +18,7 @@ from worktree.errors import BranchRewrittenError, FenceLostError, PrivateWorkErr
 from worktree.fence import Fence
 from worktree.git import Git
 from worktree.inclusion import Included
+from worktree.launch import detached_heads
 from worktree.reading import read_regular, read_words
 from worktree.record import RecordDirectory, RunRecord, read_records
 from worktree.refusal import Refusal, RefusalKind
@@ -295,12 +296,13 @@ class Checkout:
         return {entry[0].split(" ")[1] for entry in made}
 
     def refs_now(self) -> dict[str, str]:
-        """Return the refs of the Launch repository as they are now."""
+        """Return the refs of the Launch repository as they are now, and the HEADs that were detached before the run."""
         # A run has its record for longer than its branch, and may begin or end just now.
         self._note_others()
         listed = self.shared.run("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
         self._note_others()
-        self.ledger.refs_seen = {ref: oid for oid, ref in (line.split(" ", 1) for line in listed)}
+        heads = {name: oid for name, oid in detached_heads(self.remote.common).items() if name in self.refs}
+        self.ledger.refs_seen = heads | {ref: oid for oid, ref in (line.split(" ", 1) for line in listed)}
         return self.ledger.refs_seen
 
     def _note_others(self) -> None:

@@ -134,6 +134,42 @@ def test_what_a_person_commits_during_the_run_is_not_published_either(world: Wor
     assert not origin_has(world, "private\n")
 
 
+@pytest.mark.parametrize("linked", [False, True], ids=["launch", "linked"])
+def test_what_only_a_persons_detached_head_names_is_not_published(
+    world: World, tmp_path: Path, *, linked: bool
+) -> None:
+    theirs = world.launch
+    if linked:
+        theirs = tmp_path / "review"
+        git(world.launch, "worktree", "add", "-q", "--detach", str(theirs))
+    git(theirs, "checkout", "-q", "--detach")
+    (theirs / "private.txt").write_text("private\n")
+    private = commit(theirs, "private")
+    with create(world) as wt:
+        git(wt.path, "merge", "-q", private)
+        (wt.path / "w.txt").write_text("work\n")
+        (theirs / "more.txt").write_text("more\n")
+        git(wt.path, "merge", "-q", commit(theirs, "more"))
+        with pytest.raises(PreservationError, match="only on the person's own branches"):
+            wt.preserve_failed_run("main", "x")
+    assert kept(wt, world)
+    assert not origin_has(world, "private\n")
+    assert not origin_has(world, "more\n")
+
+
+def test_what_a_person_has_at_a_detached_head_is_nothing_that_a_run_made(world: World) -> None:
+    git(world.launch, "checkout", "-q", "--detach")
+    (world.launch / "private.txt").write_text("private\n")
+    private = commit(world.launch, "private")
+    with create(world) as wt:
+        git(wt.path, "reset", "-q", "--hard", private)
+        git(wt.path, "reset", "-q", "--hard", "HEAD~1")
+        (wt.path / "w.txt").write_text("work\n")
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert not origin_has(world, "private\n")
+
+
 def test_an_agents_own_branches_hinder_nothing(world: World) -> None:
     private_branch(world)
     with create(world) as wt:
