@@ -278,7 +278,7 @@ class Checkout:
     def of_those_here(self, oids: Iterable[str]) -> set[str]:
         """Return those of some ids whose objects are in the clone."""
         there = set(oids)
-        sure = there & {*self.refs.values(), *self.ledger.held}
+        sure = there & {*self.ledger.refs_seen.values(), *self.ledger.held}
         if sure == there:
             return there
         asked = "".join(f"{oid}\n" for oid in sorted(there - sure)).encode()

@@ -105,7 +105,8 @@ def loose_ends(checkout: Checkout, state: State, kept: Collection[str]) -> list[
     That is commits that HEAD left behind, and the run's stash entries. Not what was reachable when the run began: that
     is the person's.
     """
-    theirs = {*checkout.refs.values(), *checkout.stashes, *checkout.ledger.held}
+    # A person may have deleted a branch or a stash entry since, and git have pruned it.
+    theirs = checkout.of_those_here({*checkout.refs.values(), *checkout.stashes, *checkout.ledger.held})
     named = named_commits(checkout, state) - theirs
     ends = tips(checkout.shared, named, theirs | set(kept)) if named else []
     return ends + stashed(checkout, named)

@@ -62,7 +62,7 @@ def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | N
         if _is_gone(checkout, made):
             what = f"{record.path} is gone: somebody removed it, and with it what was in no commit and in no stash"
             checkout.ledger.places.append(("lost with its directory", what))
-        checkout.ledger.held.update((record.pinned, record.pinned_base))
+        checkout.ledger.held |= checkout.of_those_here((record.pinned, record.pinned_base))
         return with_what_is_held(checkout, launch, read_held(checkout.remote, run_id))
     except BaseException:
         directory.release()

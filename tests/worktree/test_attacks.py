@@ -170,6 +170,26 @@ def test_what_a_person_has_at_a_detached_head_is_nothing_that_a_run_made(world: 
     assert not origin_has(world, "private\n")
 
 
+@pytest.mark.parametrize("what", ["branch", "stash entry"])
+def test_what_a_person_deletes_and_git_prunes_during_the_run_hinders_nothing(world: World, what: str) -> None:
+    if what == "branch":
+        private_branch(world)
+    else:
+        (world.launch / "a.txt").write_text("private\n")
+        git(world.launch, "stash")
+    with create(world) as wt:
+        (wt.path / "w.txt").write_text("work\n")
+        commit(wt.path, "work")
+        git(wt.path, "reset", "-q", "--hard", "HEAD~1")
+        git(world.launch, *(("branch", "-q", "-D", "private") if what == "branch" else ("stash", "drop", "-q")))
+        git(world.launch, "reflog", "expire", "--expire=now", "HEAD")
+        git(world.launch, "prune")
+        (wt.path / "a.txt").write_text("edited\n")
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert origin_has(world, "work\n")
+
+
 def test_an_agents_own_branches_hinder_nothing(world: World) -> None:
     private_branch(world)
     with create(world) as wt:
