@@ -41,6 +41,15 @@ def selectors(admin: Path, path: Path) -> tuple[str, str]:
     return (f"--git-dir={admin}", f"--work-tree={path}")
 
 
+def is_directory(path: Path, identity: tuple[int, int]) -> bool:
+    """Whether `path` is the directory, and no link to it, of that device and inode."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and (status.st_dev, status.st_ino) == identity
+
+
 @dataclass(slots=True)
 class Ledger:
     """What was seen to be safe.
@@ -160,11 +169,11 @@ class Checkout:
 
     def is_in_place(self) -> bool:
         """Whether `path` is still the directory that was acquired, and no link or other directory in its place."""
-        try:
-            status = self.path.lstat()
-        except OSError:
-            return False
-        return stat.S_ISDIR(status.st_mode) and (status.st_dev, status.st_ino) == self.identity
+        return self.is_at(self.path)
+
+    def is_at(self, path: Path) -> bool:
+        """Whether that is the directory that was acquired."""
+        return is_directory(path, self.identity)
 
     def is_displaced(self) -> bool:
         """Whether something else stands where the worktree was."""

@@ -190,7 +190,7 @@ def _finish(checkout: Checkout) -> Cleaned:
     harden(checkout, state)
     rows, store = _stored(checkout)
     # What stands there by now under its name may be somebody else's.
-    if checkout.has_admin and (checkout.is_in_place() or aside_of(checkout.path).exists()):
+    if checkout.has_admin and (checkout.is_in_place() or checkout.is_at(aside_of(checkout.path))):
         with _moved_aside(checkout) as aside, copied_index(aside) as private:
             look = look_at_all(aside, private)
             at_work = tuple(at_work_in(aside.path, aside.record.started))
@@ -254,7 +254,7 @@ def _note_clearing(checkout: Checkout, state: State) -> None:
 def _moved_aside(checkout: Checkout) -> Iterator[Checkout]:
     """Rename the directory, so that whoever comes by its name finds nothing; back again if it is still there after."""
     aside = aside_of(checkout.path)
-    if checkout.has_tree or not aside.exists():
+    if not checkout.is_at(aside):
         if os.path.lexists(aside):
             raise WorktreeError(f"{aside} is in the way")
         checkout.path.rename(aside)

@@ -91,7 +91,7 @@ def _put_down(checkout: Checkout, why: str, places: list[tuple[str, str]]) -> No
 def _place(checkout: Checkout) -> Path:
     """Return where the worktree's directory is: where it was made, unless it could not be put back there."""
     aside = aside_of(checkout.path)
-    return aside if aside.is_dir() and not checkout.is_in_place() else checkout.path
+    return aside if checkout.is_at(aside) else checkout.path
 
 
 def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from worktree.checkout import Checkout, Ledger, selectors
+from worktree.checkout import Checkout, Ledger, is_directory, selectors
 from worktree.errors import DeferredError, WorktreeError
 from worktree.fence import Fence
 from worktree.git import Git
@@ -14,7 +14,7 @@ from worktree.launch import Launch, checkout_noted_in
 from worktree.machine import boot_id, host_name
 from worktree.processes import RUN_MARKER, at_work_in, stop_carrying
 from worktree.reading import read_words
-from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, read_records
+from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, place_of, read_records
 from worktree.remote import Origin, Remote
 from worktree.run_refs import checkpoint_ref, rescue_ref
 from worktree.snapshot import read_snapshot
@@ -102,7 +102,7 @@ def look_into(launch: Launch, run_id: str, origin: Origin | None) -> Checkout:
     record, before, made = _read(directory)
     checkout = _checkout(launch, directory, record, before, made, origin, None, _admin_of(launch.common, record))
     aside = aside_of(record.path)
-    is_aside = checkout.has_admin and not checkout.is_in_place() and aside.is_dir() and not aside.is_symlink()
+    is_aside = checkout.has_admin and checkout.is_at(aside)
     return replace(checkout, has_tree=True).moved_to(aside) if is_aside else checkout
 
 
@@ -143,7 +143,7 @@ def _reopen(
 ) -> Checkout:
     admin = _admin_of(launch.common, record)
     if admin is not None:
-        _put_back(record, directory)
+        _put_back(record, made, directory)
     return _checkout(launch, directory, record, before, made, origin, fence, admin)
 
 
@@ -185,10 +185,10 @@ def _checkout(
 
 def _identity(record: RunRecord, made: Made | None) -> tuple[int, int]:
     """Return device and inode of the worktree as it was made, or as it is when nobody put that down."""
-    try:
-        status = record.path.lstat()
-    except OSError:
+    place = place_of(record)
+    if place is None:
         return made.identity if made else (0, 0)
+    status = place.lstat()
     if made is None:
         return (status.st_dev, status.st_ino)
     # Another start of the machine may number its disks otherwise.
@@ -212,10 +212,11 @@ def _still_there(admin: Path, record: RunRecord) -> Path:
     return admin
 
 
-def _put_back(record: RunRecord, directory: RecordDirectory) -> None:
+def _put_back(record: RunRecord, made: Made | None, directory: RecordDirectory) -> None:
     """Give a worktree its name back that was moved aside, unless files were taken from it already."""
     aside = aside_of(record.path)
-    if aside.is_dir() and not os.path.lexists(record.path) and not directory.is_clearing():
+    is_ours = is_directory(aside, _identity(record, made))
+    if is_ours and not os.path.lexists(record.path) and not directory.is_clearing():
         aside.rename(record.path)
 
 

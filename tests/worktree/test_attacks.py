@@ -10,10 +10,13 @@ import pytest
 
 from tests.worktree.runs import (
     admin_of,
+    aside,
+    contents,
     create,
     gone,
     kept,
     kept_locally,
+    opened,
     origin_has,
     reasons,
     rescue_ref,
@@ -66,6 +69,23 @@ def test_another_directory_in_our_place_is_not_staged(world: World) -> None:
             wt.preserve_failed_run("main", "x")
     assert (wt.path / "theirs.txt").exists()
     assert not world.on_origin("issue-7")
+
+
+@pytest.mark.parametrize("recovered", [False, True], ids=["at the end", "recovered"])
+def test_a_directory_of_the_name_that_ours_has_aside_is_not_taken_for_ours(world: World, *, recovered: bool) -> None:
+    wt = create(world)
+    wt.path.rename(wt.path.with_name("moved"))
+    theirs = aside(wt)
+    theirs.mkdir()
+    (theirs / "theirs.txt").write_text("private\n")
+    (theirs / "a.txt").write_text("a\n")
+    if recovered:
+        wt._checkout.directory.release()
+        wt = Worktree.reclaim(opened(world), wt.run_id)
+    with wt:
+        pass
+    assert set(contents(theirs)) == {"theirs.txt", "a.txt"}
+    assert not wt.path.exists()
 
 
 def test_a_graft_does_not_pass_for_history(world: World) -> None:
