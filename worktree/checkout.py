@@ -18,7 +18,7 @@ from worktree.errors import BranchRewrittenError, FenceLostError, PrivateWorkErr
 from worktree.fence import Fence
 from worktree.git import Git
 from worktree.inclusion import Included
-from worktree.launch import detached_heads
+from worktree.launch import checkout_noted_in, detached_heads
 from worktree.reading import read_regular, read_words
 from worktree.record import RecordDirectory, RunRecord, read_records
 from worktree.refusal import Refusal, RefusalKind
@@ -27,6 +27,7 @@ from worktree.run_refs import checkpoint_ref, rescue_ref
 from worktree.screening import screen_files
 from worktree.snapshot import Snapshot
 
+LOST = "lost with its directory"  # as a place says it
 _LONGEST_LOG = 1 << 26  # bytes
 # How the log of HEAD tells a commit that was made from one that was only moved to.
 _COMMITTING = ("commit", "cherry-pick", "revert", "am:", "rebase (pick)", "rebase (continue)", "rebase (reword)")
@@ -178,6 +179,21 @@ class Checkout:
     def is_displaced(self) -> bool:
         """Whether something else stands where the worktree was."""
         return os.path.lexists(self.path) and not self.is_in_place()
+
+    def moved_to_by_git(self) -> Path | None:
+        """Return where the worktree is if somebody moved it and told git so; None where nobody did."""
+        try:
+            noted = checkout_noted_in(self.admin)
+        except OSError:
+            return None
+        return noted if self.has_admin and noted != self.record.path and self.is_at(noted) else None
+
+    def name_loss(self) -> None:
+        """Name what went with the directory that somebody else took away."""
+        what = "what was in no commit and in no stash"
+        place = (LOST, f"{self.record.path} is gone: somebody removed or moved it, and with it {what}")
+        if place not in self.ledger.places:
+            self.ledger.places.append(place)
 
     def require_in_place(self) -> None:
         """Raise WorktreeError unless the files at `path` are the worktree's; a person's could be there instead."""

@@ -185,7 +185,9 @@ def _keep_unsettled(aside: Checkout) -> State | None:
 def _finish(checkout: Checkout) -> Cleaned:
     """Take away the rest of a worktree whose runner was killed while it was made, or while it was taken apart."""
     state = state_without_files(checkout.git, checkout.admin)
-    if checkout.released and not checkout.directory.is_clearing():
+    if moved := checkout.moved_to_by_git():
+        return Cleaned(f"it was moved to {moved}; move it back to {checkout.record.path}", state.head)
+    if not checkout.directory.is_clearing():
         keep_index(checkout, state)
     harden(checkout, state)
     rows, store = _stored(checkout)

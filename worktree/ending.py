@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from worktree.checkout import Checkout, Ledger
+from worktree.checkout import LOST, Checkout, Ledger
 from worktree.cleanup import EMPTY, Cleaned
 from worktree.errors import WorktreeError
 from worktree.record import Retained, aside_of
@@ -91,6 +91,8 @@ def _put_down(checkout: Checkout, why: str, places: list[tuple[str, str]]) -> No
 def _place(checkout: Checkout) -> Path:
     """Return where the worktree's directory is: where it was made, unless it could not be put back there."""
     aside = aside_of(checkout.path)
+    if moved := checkout.moved_to_by_git():
+        return moved
     return aside if checkout.is_at(aside) else checkout.path
 
 
@@ -103,6 +105,8 @@ def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
 
 
 def _why_gone(cleaned: Cleaned, checkout: Checkout) -> str:
+    if any(what == LOST for what, _ in checkout.ledger.places):
+        return "somebody took its directory away"
     if cleaned.rows or checkout.ledger.local:
         return "everything in it is on origin or kept on this machine"
     return "everything in it is on origin"

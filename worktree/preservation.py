@@ -10,7 +10,7 @@ from worktree.git import IDENTITY
 from worktree.ladder import Rung, choose_rung, climb
 from worktree.machine import host_name
 from worktree.processes import at_work_in
-from worktree.rescue import drop_needless, keep, keep_made, keep_snapshot, name_left, publish
+from worktree.rescue import drop_needless, keep, keep_index, keep_made, keep_snapshot, name_left, publish
 from worktree.run_refs import checkpoint_ref
 from worktree.snapshot import Snapshot, commit_tree
 from worktree.state import State, read_state, state_without_files
@@ -74,7 +74,10 @@ def _preserve_commits(checkout: Checkout) -> None:
     """Bring to origin what a run made whose files are gone: by its clean-up, which kept them, or by somebody else."""
     _push_branch(checkout)
     _keep_checkpoint(checkout)
-    keep_made(checkout, state_without_files(checkout.git, checkout.admin))
+    state = state_without_files(checkout.git, checkout.admin)
+    if not checkout.directory.is_clearing():
+        keep_index(checkout, state)
+    keep_made(checkout, state)
     _publish_kept(checkout)
 
 

@@ -60,8 +60,7 @@ def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | N
         checkout = _reopen(launch, directory, record, before, made, origin, fence)
         checkout.ledger.failed = not delivered
         if _is_gone(checkout, made):
-            what = f"{record.path} is gone: somebody removed it, and with it what was in no commit and in no stash"
-            checkout.ledger.places.append(("lost with its directory", what))
+            checkout.name_loss()
         checkout.ledger.held |= checkout.of_those_here((record.pinned, record.pinned_base))
         return with_what_is_held(checkout, launch, read_held(checkout.remote, run_id))
     except BaseException:

@@ -12,7 +12,7 @@ from worktree.naming import some
 from worktree.remote import ABSENT, RefUpdate
 from worktree.run_refs import rescue_ref
 from worktree.screening import explained, screen_commits, shown
-from worktree.snapshot import commit_tree, index_tree, take_snapshot
+from worktree.snapshot import Snapshot, commit_tree, index_tree, take_snapshot
 from worktree.state import State
 
 
@@ -35,14 +35,18 @@ def keep_snapshot(checkout: Checkout, state: State) -> str:
 
 
 def keep_index(checkout: Checkout, state: State) -> None:
-    """Give what is in the index of a worktree whose files are gone a local rescue ref, unless HEAD has the same."""
+    """Give what is in the index of a worktree whose files are gone a local rescue ref, unless HEAD or one has it."""
     if not (checkout.has_admin and state.head and (checkout.admin / "index").exists()):
         return
     with private_index(checkout.git, checkout.admin, checkout.directory.path) as private:
         tree = index_tree(private, private.run("diff", "--name-only", "--diff-filter=U", "-z", "--cached").fields)
-    if tree != checkout.shared.run("rev-parse", "--verify", f"{state.head}^{{tree}}").text:
-        subject = f"nightkeep: snapshot of {checkout.record.branch}\n\nOf its index alone: its files were gone.\n"
-        keep(checkout, "snapshot", commit_tree(checkout.shared, tree, [state.head], subject))
+    commits = (state.head, *checkout.ledger.local.values())
+    known = checkout.shared.run("rev-parse", *(f"{commit}^{{tree}}" for commit in commits)).text.split()
+    if tree in {*known, *(snapshot.tree for snapshot in checkout.ledger.snapshots.values())}:
+        return
+    subject = f"nightkeep: snapshot of {checkout.record.branch}\n\nOf its index alone: its files were gone.\n"
+    commit = commit_tree(checkout.shared, tree, [state.head], subject)
+    checkout.ledger.snapshots[keep(checkout, "snapshot", commit)] = Snapshot(commit, tree, tree, {})
 
 
 def name_left(checkout: Checkout, left: Mapping[str, str]) -> None:
