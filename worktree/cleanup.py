@@ -336,7 +336,8 @@ def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> P
         rows=rows,
     )
     modules = checkout.admin / "modules"
-    beside = [checkout.admin / name for name in (*foreign_entries(checkout.admin), *operation_entries(checkout.admin))]
+    names = (*foreign_entries(checkout.admin), *operation_entries(checkout.admin))
+    beside = {name: checkout.admin / name for name in names}
     store.take(checkout.path, modules if holds_files(modules) else None, manifest, beside)
     (store.tree / ".git").unlink()
     _name(checkout, store, rows)

@@ -401,14 +401,18 @@ def test_a_commit_on_a_persons_branch_is_kept_and_named(world: World) -> None:
 
 def test_what_was_put_into_gits_own_directory_is_kept(world: World) -> None:
     with create(world) as wt:
-        (admin_of(wt) / "PLAN.md").write_text("plan\n")
+        notes = ("PLAN.md", "AGENT_LOG", "plan.lock", "hooks/plan", "info/plan", "logs/agent.log")
+        for name in notes:
+            (admin_of(wt) / name).parent.mkdir(exist_ok=True)
+            (admin_of(wt) / name).write_text(f"{name}\n")
         (wt.path / "n.txt").write_text("wip\n")
         git(wt.path, "add", "n.txt")
         made = git(wt.path, "commit-tree", git(wt.path, "write-tree"), "-p", "HEAD", "-m", "wip")
         git(wt.path, "rm", "-q", "--force", "n.txt")
         git(wt.path, "update-ref", "WIP", made)
     assert gone(wt, world)
-    assert (store_of(world, wt) / "admin" / "PLAN.md").read_text() == "plan\n"
+    assert [(store_of(world, wt) / "admin" / name).read_text() for name in notes] == [f"{name}\n" for name in notes]
+    assert reasons(world, wt).keys() == {"PLAN.md", "AGENT_LOG", "plan.lock", "hooks", "info/plan", "logs/agent.log"}
     assert kept_locally(world, "wip\n")
 
 
