@@ -27,7 +27,8 @@ def named_commits(checkout: Checkout, state: State) -> set[str]:
         return tip
     log = read_regular(checkout.admin / "logs" / "HEAD", LONGEST_LOG).decode(errors="replace").splitlines()
     named = {oid for line in log for oid in line.split(" ", 2)[:2] if oid.strip("0")}
-    named |= {*_root_refs(checkout.admin), *state.other_heads, *_own_refs(checkout)}
+    # Git keeps what the log names, and what an unfinished operation needs; what ORIG_HEAD alone names it may prune.
+    named |= {*checkout.of_those_here(_root_refs(checkout.admin)), *state.other_heads, *_own_refs(checkout)}
     return named | tip | ({state.head} if state.head else set())
 
 
