@@ -272,5 +272,9 @@ def _places(here: Git) -> tuple[Path, Path]:
         # What git goes on to say about a boundary names a variable that we do not let through to it.
         said = " ".join(line for line in error.stderr.split("\n") if line and not line.startswith("Stopping at "))
         raise LaunchError(f"{here.directory} is not a checkout of a git repository: {said}") from error
-    common, top = shown.split("\n")
+    common, _, top = shown.partition("\n")
+    if "\n" in top:
+        raise LaunchError(
+            f"{str(here.directory)!a} has a line end in its path; rename that, for git tells paths by lines"
+        )
     return Path(common), Path(top)
