@@ -29,7 +29,7 @@ class Ending:
     `kept` says that the checkout and its local branch are still in place, `why` says why, or that they were
     cleaned up. `rescued` is where the files are that nothing else held, None when there were none. `head` is the commit
     HEAD named last, None when git could not tell. `places` lists (what, where) for people, `refs` the refs of origin
-    that were seen to hold what was made, the latest last.
+    that were seen to hold what was made, the latest last. Known secrets are masked in `why` and `places`.
     """
 
     kept: bool
@@ -62,11 +62,15 @@ def end(checkout: Checkout, cleaned: Cleaned) -> Ending:
         places.append(("configuration changed", f"{keys}; see git config --list --show-origin"))
     if cleaned.retained is not None:
         places.append(("worktree", str(_place(checkout))))
-        _put_down(checkout, cleaned.retained, places)
+    # An agent chooses the names of files, branches and settings.
+    places = [(what, checkout.git.redact(where)) for what, where in places]
+    retained = None if cleaned.retained is None else checkout.git.redact(cleaned.retained)
+    if retained is not None:
+        _put_down(checkout, retained, places)
     checkout.directory.release()
     return Ending(
-        kept=cleaned.retained is not None,
-        why=cleaned.retained or _why_gone(cleaned, checkout),
+        kept=retained is not None,
+        why=retained or _why_gone(cleaned, checkout),
         path=checkout.path,
         branch=checkout.record.branch,
         head=cleaned.head,
