@@ -156,7 +156,11 @@ class Wiring:
         )
 
     def explained(self, outcome: Outcome) -> Outcome:
-        """Add what to do about a token that GitHub no longer takes: nobody can read of it there."""
+        """Return it as it is told: without secrets, of which an agent can make names; and with what to do about a token
+        that GitHub no longer takes, as nobody can read of it there.
+        """
+        cause = None if outcome.cause is None else self.redact(outcome.cause)
+        outcome = replace(outcome, cause=cause, secondary=tuple(map(self.redact, outcome.secondary)))
         if not self.run.github.token_is_refused:
             return outcome
         place = self.token.place

@@ -74,7 +74,7 @@ def _pin(
     mirror = f"refs/remotes/origin/{base}"
     if launch.refs.get(mirror) != fetched[base]:
         # As `git fetch` does, without naming the old value: this ref only mirrors origin, and the last look wins.
-        launch.git.run("update-ref", "-m", "nightkeep: fetch", mirror, fetched[base])
+        launch.git.run("update-ref", "--no-deref", "-m", "nightkeep: fetch", mirror, fetched[base])
     return fetched
 
 
@@ -185,7 +185,9 @@ def _make_branch(launch: Launch, record: RunRecord) -> None:
     reason = f"nightkeep {record.run_id}"
     try:
         # Not to be interrupted: whether it was made must be known.
-        launch.git.completing().run("update-ref", "-m", reason, ref, record.pinned, "0" * len(record.pinned))
+        launch.git.completing().run(
+            "update-ref", "--no-deref", "-m", reason, ref, record.pinned, "0" * len(record.pinned)
+        )
     except GitError as error:
         if launch.git.completing().run("rev-parse", "--verify", "--quiet", ref, accept=(0, 1)).status == 0:
             raise BranchTakenError(
@@ -254,7 +256,9 @@ def _undo(launch: Launch, remote: Remote, record: RunRecord, known: Before, dire
         # With another's lock the path is another's, who was quicker: only our branch and our record are ours.
         if record.made_branch:
             shared = launch.git.completing()
-            shared.run("update-ref", "-d", f"refs/heads/{record.branch}", record.pinned, accept=range(256))
+            shared.run(
+                "update-ref", "--no-deref", "-d", f"refs/heads/{record.branch}", record.pinned, accept=range(256)
+            )
         directory.remove()
     except (WorktreeError, OSError) as error:
         return f"{left}: {error}"

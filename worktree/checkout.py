@@ -18,11 +18,14 @@ from worktree.errors import WorktreeError
 from worktree.fence import Fence
 from worktree.git import Git
 from worktree.inclusion import Included
+from worktree.launch import checkout_noted_in, detached_heads
 from worktree.ledger import Ledger
 from worktree.reading import read_words
 from worktree.record import RecordDirectory, RunRecord, read_records
 from worktree.remote import Remote
 from worktree.screening import screen_files
+
+LOST = "lost with its directory"  # as a place says it
 
 
 def selectors(admin: Path, path: Path) -> tuple[str, str]:
@@ -31,6 +34,15 @@ def selectors(admin: Path, path: Path) -> tuple[str, str]:
     Then nothing that an agent does to `.git`, `core.bare` or `core.worktree` makes our commands work elsewhere.
     """
     return (f"--git-dir={admin}", f"--work-tree={path}")
+
+
+def is_directory(path: Path, identity: tuple[int, int]) -> bool:
+    """Whether `path` is the directory, and no link to it, of that device and inode."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and (status.st_dev, status.st_ino) == identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +106,30 @@ class Checkout:
 
     def is_in_place(self) -> bool:
         """Whether `path` is still the directory that was acquired, and no link or other directory in its place."""
-        try:
-            status = self.path.lstat()
-        except OSError:
-            return False
-        return stat.S_ISDIR(status.st_mode) and (status.st_dev, status.st_ino) == self.identity
+        return self.is_at(self.path)
+
+    def is_at(self, path: Path) -> bool:
+        """Whether that is the directory that was acquired."""
+        return is_directory(path, self.identity)
 
     def is_displaced(self) -> bool:
         """Whether something else stands where the worktree was."""
         return os.path.lexists(self.path) and not self.is_in_place()
+
+    def moved_to_by_git(self) -> Path | None:
+        """Return where the worktree is if somebody moved it and told git so; None where nobody did."""
+        try:
+            noted = checkout_noted_in(self.admin)
+        except OSError:
+            return None
+        return noted if self.has_admin and noted != self.record.path and self.is_at(noted) else None
+
+    def name_loss(self) -> None:
+        """Name what went with the directory that somebody else took away."""
+        what = "what was in no commit and in no stash"
+        place = (LOST, f"{self.record.path} is gone: somebody removed or moved it, and with it {what}")
+        if place not in self.ledger.places:
+            self.ledger.places.append(place)
 
     def require_in_place(self) -> None:
         """Raise WorktreeError unless the files at `path` are the worktree's; a person's could be there instead."""
@@ -128,6 +155,14 @@ class Checkout:
             return any(read_words(head) == ["ref:", self.branch_ref] for head in (common / "HEAD", *linked))
         except OSError:
             return True
+
+    def is_shared(self) -> bool:
+        """Whether moving the Issue branch may move somebody else's: an agent can make it a second name of theirs."""
+        try:
+            names_another = read_words(self.remote.common / self.branch_ref)[:1] == ["ref:"]
+        except OSError:  # a symbolic link, which git takes for such a name
+            return True
+        return names_another or self.is_checked_out_elsewhere()
 
     def without_files(self) -> "Checkout":
         """Return the same checkout for when its directory is gone: git works in its git directory then."""
@@ -183,7 +218,7 @@ class Checkout:
     def of_those_here(self, oids: Iterable[str]) -> set[str]:
         """Return those of some ids whose objects are in the clone."""
         there = set(oids)
-        sure = there & {*self.refs.values(), *self.ledger.held}
+        sure = there & {*self.ledger.refs_seen.values(), *self.ledger.held}
         if sure == there:
             return there
         asked = "".join(f"{oid}\n" for oid in sorted(there - sure)).encode()
@@ -191,12 +226,13 @@ class Checkout:
         return sure | (there & set(answers))
 
     def refs_now(self) -> dict[str, str]:
-        """Return the refs of the Launch repository as they are now."""
+        """Return the refs of the Launch repository as they are now, and the HEADs that were detached before the run."""
         # A run has its record for longer than its branch, and may begin or end just now.
         self._note_others()
         listed = self.shared.run("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
         self._note_others()
-        self.ledger.refs_seen = {ref: oid for oid, ref in (line.split(" ", 1) for line in listed)}
+        heads = {name: oid for name, oid in detached_heads(self.remote.common).items() if name in self.refs}
+        self.ledger.refs_seen = heads | {ref: oid for oid, ref in (line.split(" ", 1) for line in listed)}
         return self.ledger.refs_seen
 
     def _note_others(self) -> None:

@@ -279,7 +279,7 @@ def move_checkpoint(checkout: Checkout, commit: str) -> None:
     ref = checkpoint_ref(checkout.record.run_id)
     empty = "0" * len(commit)
     found = checkout.shared.run("rev-parse", "--verify", "--quiet", ref, accept=(0, 1)).text
-    checkout.shared.run("update-ref", "-m", "nightkeep: checkpoint", ref, commit, found or empty)
+    checkout.shared.run("update-ref", "--no-deref", "-m", "nightkeep: checkpoint", ref, commit, found or empty)
     checkout.ledger.checkpoint = commit
 
 
@@ -309,7 +309,7 @@ def drop_checkpoints(checkout: Checkout) -> None:
     try:
         if ledger.checkpoint:
             # An agent may have moved or deleted it.
-            checkout.shared.run("update-ref", "-d", ref, ledger.checkpoint, accept=range(256))
+            checkout.shared.run("update-ref", "--no-deref", "-d", ref, ledger.checkpoint, accept=range(256))
         if ledger.checkpoints_offered:
             there = checkout.remote.read(ref).get(ref)
             if there in ledger.checkpoints_offered:

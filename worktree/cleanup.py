@@ -185,12 +185,14 @@ def _keep_unsettled(aside: Checkout) -> State | None:
 def _finish(checkout: Checkout) -> Cleaned:
     """Take away the rest of a worktree whose runner was killed while it was made, or while it was taken apart."""
     state = state_without_files(checkout.git, checkout.admin)
-    if checkout.released and not checkout.directory.is_clearing():
+    if moved := checkout.moved_to_by_git():
+        return Cleaned(f"it was moved to {moved}; move it back to {checkout.record.path}", state.head)
+    if not checkout.directory.is_clearing():
         keep_index(checkout, state)
     harden(checkout, state)
     rows, store = _stored(checkout)
     # What stands there by now under its name may be somebody else's.
-    if checkout.has_admin and (checkout.is_in_place() or aside_of(checkout.path).exists()):
+    if checkout.has_admin and (checkout.is_in_place() or checkout.is_at(aside_of(checkout.path))):
         with _moved_aside(checkout) as aside, copied_index(aside) as private:
             look = look_at_all(aside, private)
             at_work = tuple(at_work_in(aside.path, aside.record.started))
@@ -254,7 +256,7 @@ def _note_clearing(checkout: Checkout, state: State) -> None:
 def _moved_aside(checkout: Checkout) -> Iterator[Checkout]:
     """Rename the directory, so that whoever comes by its name finds nothing; back again if it is still there after."""
     aside = aside_of(checkout.path)
-    if checkout.has_tree or not aside.exists():
+    if not checkout.is_at(aside):
         if os.path.lexists(aside):
             raise WorktreeError(f"{aside} is in the way")
         checkout.path.rename(aside)
@@ -334,7 +336,8 @@ def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> P
         rows=rows,
     )
     modules = checkout.admin / "modules"
-    beside = [checkout.admin / name for name in (*foreign_entries(checkout.admin), *operation_entries(checkout.admin))]
+    names = (*foreign_entries(checkout.admin), *operation_entries(checkout.admin))
+    beside = {name: checkout.admin / name for name in names}
     store.take(checkout.path, modules if holds_files(modules) else None, manifest, beside)
     (store.tree / ".git").unlink()
     _name(checkout, store, rows)
@@ -357,7 +360,7 @@ def _forget(checkout: Checkout, state: State) -> None:
         on_branch = state.branch == branch and checkout.has_admin
         tip = state.head if on_branch else checkout.branch_left()
         if checkout.record.made_branch and tip and not checkout.is_checked_out_elsewhere():
-            checkout.shared.run("update-ref", "-d", checkout.branch_ref, tip)
+            checkout.shared.run("update-ref", "--no-deref", "-d", checkout.branch_ref, tip)
         drop_checkpoints(checkout)
         if not checkout.directory.remove():
             checkout.ledger.places.append(("session output", str(checkout.directory.path)))

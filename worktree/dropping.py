@@ -100,7 +100,7 @@ class Deleter:
     def _delete_ref(self, ref: str, oid: str) -> None:
         git = self.launch.git
         try:
-            git.run("update-ref", "-d", ref, oid)
+            git.run("update-ref", "--no-deref", "-d", ref, oid)
         except GitError:
             if git.answers("show-ref", "--verify", "--quiet", ref):
                 raise

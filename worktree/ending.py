@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from worktree.checkout import Checkout
+from worktree.checkout import LOST, Checkout
 from worktree.cleanup import EMPTY, Cleaned
 from worktree.errors import WorktreeError
 from worktree.ledger import Ledger
@@ -30,7 +30,7 @@ class Ending:
     `kept` says that the checkout and its local branch are still in place, `why` says why, or that they were
     cleaned up. `rescued` is where the files are that nothing else held, None when there were none. `head` is the commit
     HEAD named last, None when git could not tell. `places` lists (what, where) for people, `refs` the refs of origin
-    that were seen to hold what was made, the latest last.
+    that were seen to hold what was made, the latest last. Known secrets are masked in `why` and `places`.
     """
 
     kept: bool
@@ -63,11 +63,15 @@ def end(checkout: Checkout, cleaned: Cleaned) -> Ending:
         places.append(("configuration changed", f"{keys}; see git config --list --show-origin"))
     if cleaned.retained is not None:
         places.append(("worktree", str(_place(checkout))))
-        _put_down(checkout, cleaned.retained, places)
+    # An agent chooses the names of files, branches and settings.
+    places = [(what, checkout.git.redact(where)) for what, where in places]
+    retained = None if cleaned.retained is None else checkout.git.redact(cleaned.retained)
+    if retained is not None:
+        _put_down(checkout, retained, places)
     checkout.directory.release()
     return Ending(
-        kept=cleaned.retained is not None,
-        why=cleaned.retained or _why_gone(cleaned, checkout),
+        kept=retained is not None,
+        why=retained or _why_gone(cleaned, checkout),
         path=checkout.path,
         branch=checkout.record.branch,
         head=cleaned.head,
@@ -92,7 +96,9 @@ def _put_down(checkout: Checkout, why: str, places: list[tuple[str, str]]) -> No
 def _place(checkout: Checkout) -> Path:
     """Return where the worktree's directory is: where it was made, unless it could not be put back there."""
     aside = aside_of(checkout.path)
-    return aside if aside.is_dir() and not checkout.is_in_place() else checkout.path
+    if moved := checkout.moved_to_by_git():
+        return moved
+    return aside if checkout.is_at(aside) else checkout.path
 
 
 def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
@@ -104,6 +110,8 @@ def _made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:
 
 
 def _why_gone(cleaned: Cleaned, checkout: Checkout) -> str:
+    if any(what == LOST for what, _ in checkout.ledger.places):
+        return "somebody took its directory away"
     if cleaned.rows or checkout.ledger.local:
         return "everything in it is on origin or kept on this machine"
     return "everything in it is on origin"

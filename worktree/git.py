@@ -41,7 +41,8 @@ _ENVIRONMENT = {
 
 # What a user's configuration must not change about our commands: no hooks, no signing, no background work, no
 # refusal to stage a file over its line ends, no edit overlooked because its size and time are the old ones, no
-# worktree linked by a path that clean-up would not know again, nothing pushed or pruned beyond what is named.
+# worktree linked by a path that clean-up would not know again, nothing pushed or pruned beyond what is named, no
+# conflict that is resolved and staged by an earlier resolution, and then looks like none.
 _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -56,6 +57,7 @@ _SETTINGS = (
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("submodule.recurse", "false"),
+    ("rerere.enabled", "false"),
     ("worktree.useRelativePaths", "false"),
     ("push.gpgSign", "false"),
     ("push.followTags", "false"),

@@ -23,6 +23,7 @@ from worktree.stash import StashEntry, read_stash
 from worktree.survey import Survey, survey
 
 _NO_LIMITS = Limits()
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,8 @@ class Launch:
 
     `directory` is what the user named, `top` the top level of its checkout, `common` the git directory that all
     its worktrees share, `worktrees` the directory that worktrees are made in. `configuration` holds (scope, key,
-    value) in git's order, `refs` each ref's object id, `stash` its entries. `checked_out` is the branch of that
-    checkout, None when HEAD is detached or has no commit yet.
+    value) in git's order, `refs` each ref's object id, see also `detached_heads`, `stash` its entries. `checked_out` is
+    the branch of that checkout, None when HEAD is detached or has no commit yet.
     """
 
     directory: Path
@@ -82,7 +83,7 @@ class Launch:
                 sweep=sweep,
             ),
             configuration=read_configuration(here),
-            refs={ref: oid for oid, ref in (row[1:].split(" ", 1) for row in listed)},
+            refs={ref: oid for oid, ref in (row[1:].split(" ", 1) for row in listed)} | detached_heads(common),
             stash=read_stash(common),
             checked_out=heads[0].removeprefix("refs/heads/") if heads else None,
         )
@@ -91,7 +92,7 @@ class Launch:
         """Return the same clone as it is now. Raises GitError."""
         listed = self.git.run("for-each-ref", "--format=%(objectname) %(refname)").text.splitlines()
         refs = {ref: oid for oid, ref in (row.split(" ", 1) for row in listed)}
-        return replace(self, refs=refs, stash=read_stash(self.common))
+        return replace(self, refs=refs | detached_heads(self.common), stash=read_stash(self.common))
 
     def close(self) -> None:
         """Stop what git commands may have left running; call it when none is to follow."""
@@ -222,6 +223,22 @@ def name_in_the_way(branch: str, others: Iterable[str]) -> str | None:
     return next((name for name in others if name.startswith(f"{branch}/") or branch.startswith(f"{name}/")), None)
 
 
+def detached_heads(common: Path) -> dict[str, str]:
+    """Return the commits that the HEADs of people's checkouts name and perhaps no ref does, by git's names for them.
+
+    Not those of worktrees of runs, by their locks; what cannot be read is passed over.
+    """
+    admins = {f"worktrees/{admin.name}/HEAD": admin for admin in sorted((common / "worktrees").glob("*"))}
+    found = {}
+    for name, admin in {"main-worktree/HEAD": common, **admins}.items():
+        with suppress(OSError):
+            words = read_words(admin / "HEAD")
+            is_commit = len(words) == 1 and _OBJECT_ID.fullmatch(words[0])
+            if is_commit and read_words(admin / "locked")[:1] != ["nightkeep"]:
+                found[name] = words[0]
+    return found
+
+
 def registered_paths(common: Path) -> set[Path]:
     """Return where git has linked worktrees of the clone noted, there or not."""
     found = set()
@@ -257,5 +274,9 @@ def _places(here: Git) -> tuple[Path, Path]:
         # What git goes on to say about a boundary names a variable that we do not let through to it.
         said = " ".join(line for line in error.stderr.split("\n") if line and not line.startswith("Stopping at "))
         raise LaunchError(f"{here.directory} is not a checkout of a git repository: {said}") from error
-    common, top = shown.split("\n")
+    common, _, top = shown.partition("\n")
+    if "\n" in top:
+        raise LaunchError(
+            f"{str(here.directory)!a} has a line end in its path; rename that, for git tells paths by lines"
+        )
     return Path(common), Path(top)

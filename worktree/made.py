@@ -27,7 +27,8 @@ def named_commits(checkout: Checkout, state: State) -> set[str]:
         return tip
     log = read_regular(checkout.admin / "logs" / "HEAD", LONGEST_LOG).decode(errors="replace").splitlines()
     named = {oid for line in log for oid in line.split(" ", 2)[:2] if oid.strip("0")}
-    named |= {*_root_refs(checkout.admin), *state.other_heads, *_own_refs(checkout)}
+    # Git keeps what the log names, and what an unfinished operation needs; what ORIG_HEAD alone names it may prune.
+    named |= {*checkout.of_those_here(_root_refs(checkout.admin)), *state.other_heads, *_own_refs(checkout)}
     return named | tip | ({state.head} if state.head else set())
 
 
@@ -53,19 +54,24 @@ def _own_refs(checkout: Checkout) -> list[str]:
 _REF = re.compile(r"[A-Z][A-Z_]*")
 # What git keeps in the directory of a linked worktree, besides refs in capital letters.
 _GITS_OWN = re.compile(
-    r"index|index\.lock|sharedindex\..*|logs|refs|modules|commondir|gitdir|locked|info|hooks|description|config(\.worktree)?"
-    r"|gc\.(pid|log)|packed-refs|sequencer|rebase-(merge|apply)|lfs|branches|fsmonitor.*|.*\.lock"
-    r"|[A-Z]+_(MSG|HEAD|EDITMSG|RR|MODE|LOG|NAMES|START|TERMS|EXPECTED_REV|ANCESTORS_OK|FIRST_PARENT|DESCRIPTION|AUTOSTASH)"
-    r"|HEAD|AUTO_MERGE|BISECT_RUN|NOTES_MERGE_.*"
+    r"(index|sharedindex\..*|next-index-.*|HEAD|AUTO_MERGE|logs|refs|packed-refs|modules|commondir|gitdir|locked|info"
+    r"|config\.worktree|sequencer|rebase-(merge|apply)|lfs|gc\.(pid|log)|fsmonitor.*"
+    r"|(COMMIT|TAG|NOTES)_EDITMSG|(MERGE|SQUASH)_MSG|MERGE_(RR|MODE|AUTOSTASH)|NOTES_MERGE_.*|EDIT_DESCRIPTION"
+    r"|(ORIG|FETCH|MERGE|CHERRY_PICK|REVERT|REBASE|BISECT)_HEAD|GITGUI_(MSG|BCK|EDITMSG)"
+    r"|BISECT_(LOG|NAMES|START|TERMS|RUN|EXPECTED_REV|ANCESTORS_OK|FIRST_PARENT)"
+    r")(\.lock)?"
 )
+_OWN_BELOW = {"info": {"sparse-checkout", "attributes", "exclude", "refs"}, "logs": {"HEAD", "refs"}}
 
 
 def foreign_entries(admin: Path) -> list[str]:
-    """Return the names in a worktree's git directory that git does not put there: somebody kept something in it."""
+    """Return the paths in a worktree's git directory that git does not put there: somebody kept something in it."""
     if not admin.is_dir():
         return []
     names = sorted(os.listdir(admin))  # noqa: PTH208 - names are all that is needed
-    return [name for name in names if not _GITS_OWN.fullmatch(name) and not _is_ref(admin / name)]
+    found = [name for name in names if not _GITS_OWN.fullmatch(name) and not _is_ref(admin / name)]
+    below = [(above, path.name) for above in _OWN_BELOW for path in sorted((admin / above).glob("*"))]
+    return found + [f"{above}/{name}" for above, name in below if name not in _OWN_BELOW[above]]
 
 
 def operation_entries(admin: Path) -> list[str]:
@@ -105,7 +111,8 @@ def loose_ends(checkout: Checkout, state: State, kept: Collection[str]) -> list[
     That is commits that HEAD left behind, and the run's stash entries. Not what was reachable when the run began: that
     is the person's.
     """
-    theirs = {*checkout.refs.values(), *checkout.stashes, *checkout.ledger.held}
+    # A person may have deleted a branch or a stash entry since, and git have pruned it.
+    theirs = checkout.of_those_here({*checkout.refs.values(), *checkout.stashes, *checkout.ledger.held})
     named = named_commits(checkout, state) - theirs
     ends = tips(checkout.shared, named, theirs | set(kept)) if named else []
     return ends + _stashed(checkout, named)

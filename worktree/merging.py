@@ -44,7 +44,7 @@ def look_upstream(checkout: Checkout, head: str, base: str, *, foreign: bool) ->
         checkout.ledger.built_on[own_ref] = there[own_ref]
     mirror = f"refs/remotes/origin/{base}"
     if new:
-        checkout.shared.run("update-ref", "-m", "nightkeep: fetch", mirror, there[base_ref])
+        checkout.shared.run("update-ref", "--no-deref", "-m", "nightkeep: fetch", mirror, there[base_ref])
     return Upstream(
         base=_unless_reached(checkout, head, there[base_ref]),
         foreign=_unless_reached(checkout, head, there.get(own_ref)) if foreign else None,

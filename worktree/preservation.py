@@ -12,7 +12,7 @@ from worktree.ladder import Rung, choose_rung, climb
 from worktree.machine import host_name
 from worktree.processes import at_work_in
 from worktree.pushing import push, step_to
-from worktree.rescue import drop_needless, keep, keep_made, keep_snapshot, name_left, publish
+from worktree.rescue import drop_needless, keep, keep_index, keep_made, keep_snapshot, name_left, publish
 from worktree.run_refs import checkpoint_ref
 from worktree.snapshot import Snapshot, commit_tree
 from worktree.state import State, read_state, state_without_files
@@ -29,7 +29,7 @@ def preserve(checkout: Checkout, base: str, reason: str) -> None:
         return
     checkout.require_in_place()
     state = read_state(checkout.git, checkout.admin)
-    is_plain = state.is_plain_on(checkout.record.branch) and not checkout.is_checked_out_elsewhere()
+    is_plain = state.is_plain_on(checkout.record.branch) and not checkout.is_shared()
     snapshot = None if is_plain else keep_snapshot(checkout, state)
     try:
         commit = _mark(checkout, state, base, reason, snapshot)
@@ -76,7 +76,10 @@ def _preserve_commits(checkout: Checkout) -> None:
     """Bring to origin what a run made whose files are gone: by its clean-up, which kept them, or by somebody else."""
     _push_branch(checkout)
     _keep_checkpoint(checkout)
-    keep_made(checkout, state_without_files(checkout.git, checkout.admin))
+    state = state_without_files(checkout.git, checkout.admin)
+    if not checkout.directory.is_clearing():
+        keep_index(checkout, state)
+    keep_made(checkout, state)
     _publish_kept(checkout)
 
 
@@ -119,7 +122,7 @@ def _mark(checkout: Checkout, state: State, base: str, reason: str, snapshot: st
     With HEAD elsewhere, or somebody else on the Issue branch, nothing is aborted or staged, and no ref of anybody's
     moves.
     """
-    if state.home != checkout.record.branch or checkout.is_checked_out_elsewhere():
+    if state.home != checkout.record.branch or checkout.is_shared():
         taken = checkout.ledger.snapshots[snapshot] if snapshot else None
         return _mark_elsewhere(checkout, state, base, reason, taken)
     settled = _abort(checkout, state)

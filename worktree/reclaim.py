@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from worktree.checkout import Checkout, selectors
+from worktree.checkout import Checkout, is_directory, selectors
 from worktree.errors import DeferredError, WorktreeError
 from worktree.fence import Fence
 from worktree.git import Git
@@ -16,7 +16,7 @@ from worktree.machine import boot_id, host_name
 from worktree.origin import Origin
 from worktree.processes import RUN_MARKER, at_work_in, stop_carrying
 from worktree.reading import read_words
-from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, read_records
+from worktree.record import Before, Made, RecordDirectory, RunRecord, aside_of, place_of, read_records
 from worktree.remote import Remote
 from worktree.run_refs import checkpoint_ref, rescue_ref
 from worktree.snapshot import read_snapshot
@@ -62,9 +62,8 @@ def reclaim(launch: Launch, run_id: str, origin: Origin | None, fence: Fence | N
         checkout = _reopen(launch, directory, record, before, made, origin, fence)
         checkout.ledger.failed = not delivered
         if _is_gone(checkout, made):
-            what = f"{record.path} is gone: somebody removed it, and with it what was in no commit and in no stash"
-            checkout.ledger.places.append(("lost with its directory", what))
-        checkout.ledger.held.update((record.pinned, record.pinned_base))
+            checkout.name_loss()
+        checkout.ledger.held |= checkout.of_those_here((record.pinned, record.pinned_base))
         return with_what_is_held(checkout, launch, read_held(checkout.remote, run_id))
     except BaseException:
         directory.release()
@@ -104,7 +103,7 @@ def look_into(launch: Launch, run_id: str, origin: Origin | None) -> Checkout:
     record, before, made = _read(directory)
     checkout = _checkout(launch, directory, record, before, made, origin, None, _admin_of(launch.common, record))
     aside = aside_of(record.path)
-    is_aside = checkout.has_admin and not checkout.is_in_place() and aside.is_dir() and not aside.is_symlink()
+    is_aside = checkout.has_admin and checkout.is_at(aside)
     return replace(checkout, has_tree=True).moved_to(aside) if is_aside else checkout
 
 
@@ -145,7 +144,7 @@ def _reopen(
 ) -> Checkout:
     admin = _admin_of(launch.common, record)
     if admin is not None:
-        _put_back(record, directory)
+        _put_back(record, made, directory)
     return _checkout(launch, directory, record, before, made, origin, fence, admin)
 
 
@@ -187,10 +186,10 @@ def _checkout(
 
 def _identity(record: RunRecord, made: Made | None) -> tuple[int, int]:
     """Return device and inode of the worktree as it was made, or as it is when nobody put that down."""
-    try:
-        status = record.path.lstat()
-    except OSError:
+    place = place_of(record)
+    if place is None:
         return made.identity if made else (0, 0)
+    status = place.lstat()
     if made is None:
         return (status.st_dev, status.st_ino)
     # Another start of the machine may number its disks otherwise.
@@ -214,10 +213,11 @@ def _still_there(admin: Path, record: RunRecord) -> Path:
     return admin
 
 
-def _put_back(record: RunRecord, directory: RecordDirectory) -> None:
+def _put_back(record: RunRecord, made: Made | None, directory: RecordDirectory) -> None:
     """Give a worktree its name back that was moved aside, unless files were taken from it already."""
     aside = aside_of(record.path)
-    if aside.is_dir() and not os.path.lexists(record.path) and not directory.is_clearing():
+    is_ours = is_directory(aside, _identity(record, made))
+    if is_ours and not os.path.lexists(record.path) and not directory.is_clearing():
         aside.rename(record.path)
 
 

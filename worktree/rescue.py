@@ -13,7 +13,7 @@ from worktree.pushing import push
 from worktree.remote import ABSENT, RefUpdate
 from worktree.run_refs import rescue_ref
 from worktree.screening import explained, screen_commits, shown
-from worktree.snapshot import commit_tree, index_tree, take_snapshot
+from worktree.snapshot import Snapshot, commit_tree, index_tree, take_snapshot
 from worktree.state import State
 
 
@@ -36,14 +36,18 @@ def keep_snapshot(checkout: Checkout, state: State) -> str:
 
 
 def keep_index(checkout: Checkout, state: State) -> None:
-    """Give what is in the index of a worktree whose files are gone a local rescue ref, unless HEAD has the same."""
+    """Give what is in the index of a worktree whose files are gone a local rescue ref, unless HEAD or one has it."""
     if not (checkout.has_admin and state.head and (checkout.admin / "index").exists()):
         return
     with private_index(checkout.git, checkout.admin, checkout.directory.path) as private:
         tree = index_tree(private, private.run("diff", "--name-only", "--diff-filter=U", "-z", "--cached").fields)
-    if tree != checkout.shared.run("rev-parse", "--verify", f"{state.head}^{{tree}}").text:
-        subject = f"nightkeep: snapshot of {checkout.record.branch}\n\nOf its index alone: its files were gone.\n"
-        keep(checkout, "snapshot", commit_tree(checkout.shared, tree, [state.head], subject))
+    commits = (state.head, *checkout.ledger.local.values())
+    known = checkout.shared.run("rev-parse", *(f"{commit}^{{tree}}" for commit in commits)).text.split()
+    if tree in {*known, *(snapshot.tree for snapshot in checkout.ledger.snapshots.values())}:
+        return
+    subject = f"nightkeep: snapshot of {checkout.record.branch}\n\nOf its index alone: its files were gone.\n"
+    commit = commit_tree(checkout.shared, tree, [state.head], subject)
+    checkout.ledger.snapshots[keep(checkout, "snapshot", commit)] = Snapshot(commit, tree, tree, {})
 
 
 def name_left(checkout: Checkout, left: Mapping[str, str]) -> None:
@@ -62,7 +66,7 @@ def drop_needless(checkout: Checkout, state: State, ref: str) -> bool:
         return False
     if checkout.shared.run("rev-parse", "--verify", f"{state.head}^{{tree}}").text != snapshot.tree:
         return False
-    checkout.shared.run("update-ref", "-d", ref, snapshot.commit)
+    checkout.shared.run("update-ref", "--no-deref", "-d", ref, snapshot.commit)
     del checkout.ledger.snapshots[ref], checkout.ledger.local[ref]
     return True
 
@@ -106,7 +110,7 @@ def publish(checkout: Checkout, ref: str) -> bool:
         return False
     del checkout.ledger.local[ref]
     checkout.ledger.held |= checkout.ledger.joined.get(ref, frozenset())
-    checkout.shared.run("update-ref", "-d", ref, commit)
+    checkout.shared.run("update-ref", "--no-deref", "-d", ref, commit)
     return True
 
 
@@ -164,7 +168,7 @@ def _create_ref(checkout: Checkout, ref: str, commit: str) -> None:
     """Make a local ref that must not exist yet, durably."""
     reason = f"nightkeep {checkout.record.run_id}"
     sync = ("-c", "core.fsync=all")
-    checkout.shared.run(*sync, "update-ref", "-m", reason, ref, commit, "0" * len(commit))
+    checkout.shared.run(*sync, "update-ref", "--no-deref", "-m", reason, ref, commit, "0" * len(commit))
     # Git makes the file durable, but not the names that lead to it.
     for name in Path(ref).parents[:-1]:
         if (checkout.remote.common / name).is_dir():  # there is none where refs are kept in tables

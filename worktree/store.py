@@ -10,10 +10,11 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 
 from worktree.durable import make_directory, sync_directory, write_whole
 from worktree.moving import LeftBehindError, move
@@ -77,13 +78,15 @@ class Store:
         found = (path for path in self.path.glob("work*.bundle") if path.is_file())
         return tuple(sorted(found, key=lambda path: (len(path.name), path.name)))
 
-    def take(self, tree: Path, modules: Path | None, manifest: Manifest, beside: Sequence[Path] = ()) -> None:
+    def take(
+        self, tree: Path, modules: Path | None, manifest: Manifest, beside: Mapping[str, Path] = MappingProxyType({})
+    ) -> None:
         """Move what is left of a worktree into the store, whole, over nothing.
 
-        `beside` are files and directories of its git directory, which go to `admin/`. The manifest is written first: a
-        directory in the store without a word on what it is helps nobody. Raises OSError with the worktree and its git
-        directory as they were; or LeftBehindError: all is in the store, and what somebody wrote late is still where it
-        was, too.
+        `beside` are files and directories of its git directory, by their paths in `admin/`. The manifest is written
+        first: a directory in the store without a word on what it is helps nobody. Raises OSError with the worktree and
+        its git directory as they were; or LeftBehindError: all is in the store, and what somebody wrote late is still
+        where it was, too.
         """
         self.open()
         if os.path.lexists(self.tree) or (modules is not None and os.path.lexists(self.modules)):
@@ -91,9 +94,9 @@ class Store:
         write_manifest(self.path, manifest)
         moved: list[tuple[Path, Path]] = []
         try:
-            for path in beside:
-                self._take_beside(path)
-                moved.append((path, self.admin / path.name))
+            for name, path in beside.items():
+                self._take_beside(path, self.admin / name)
+                moved.append((path, self.admin / name))
             if modules is not None:
                 move(modules, self.modules)
                 moved.append((modules, self.modules))
@@ -107,14 +110,13 @@ class Store:
         for directory in (self.path, tree.parent):
             sync_directory(directory)
 
-    def _take_beside(self, path: Path) -> None:
+    def _take_beside(self, path: Path, target: Path) -> None:
         """Move something from the worktree's git directory, which is on the same file system."""
-        make_directory(self.admin)
-        target = self.admin / path.name
+        make_directory(target.parent)
         if os.path.lexists(target):
             raise FileExistsError(f"{target} exists")
         path.rename(target)
-        sync_directory(self.admin)
+        sync_directory(target.parent)
 
 
 def rescued_by(common: Path, run_id: str) -> Path | None:

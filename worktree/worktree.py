@@ -345,7 +345,11 @@ class Worktree:
     def _completing(self) -> Checkout:
         """Return the completion view, of a directory that somebody deleted as well."""
         checkout = self._checkout.completing()
-        return checkout if os.path.lexists(checkout.path) else checkout.without_files()
+        if not checkout.has_tree or os.path.lexists(checkout.path):
+            return checkout
+        if checkout.moved_to_by_git() is None:
+            checkout.name_loss()
+        return checkout.without_files()
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -124,6 +124,24 @@ def test_a_secret_in_what_went_wrong(stage: Stage, canaries: Canaries) -> None:
     assert "is bad" in result.document["cause"]
 
 
+@pytest.mark.parametrize("ending", ["exit 0", "exit 3"])
+def test_a_secret_in_the_names_of_what_was_made(stage: Stage, canaries: Canaries, ending: str) -> None:
+    made = 'git checkout -q -b "on-$it"; echo "$it" > "$it"; git add .; git commit -q -m "$it"'
+    named = 'git update-ref "refs/other/$it" HEAD; git config "a.$it.b" 1'
+    script = f"it={shlex.quote(canaries.values['file'])}; {made}; {named}"
+    number = stage.issue()
+    result = stage.command(
+        *("run", stage.url(number), "--agent", stage.agent(f"{script}; {ending}"), "--json"),
+        *("--token-file", str(stage.token_file)),
+        **canaries.environment,
+    )
+    assert result.status == 3, result
+    assert {where: found for where, text in told(stage, result).items() if (found := canaries.found_in(text))} == {}
+    assert "refs/other/***" in result.stderr
+    assert "on-***" in result.stderr
+    assert canaries.values["file"] not in stage.command("worktrees").stdout
+
+
 @pytest.mark.parametrize("secret", ["caf\udce9-and-more", '["half \\ud83d of a character"]', "{" * 50_000])
 def test_a_secret_that_is_no_text_stops_nobody(secret: str) -> None:
     assert Redactor([secret])(f"<{secret}>") == "<***>"

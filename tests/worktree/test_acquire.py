@@ -179,6 +179,9 @@ def test_places_that_are_no_checkout_are_refused(world: World, tmp_path: Path) -
     assert "is not a checkout" in refused(world, world.origin)
     assert "is not a checkout" in refused(world, world.launch / ".git")
     assert "is not a directory" in refused(world, tmp_path / "missing")
+    broken = world.launch.rename(tmp_path / "in two\nlines")
+    assert "has a line end in its path" in refused(world, broken)
+    broken.rename(world.launch)
     assert "is not a directory" in refused(world, world.launch / "a.txt")
 
 

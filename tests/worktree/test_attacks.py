@@ -10,10 +10,13 @@ import pytest
 
 from tests.worktree.runs import (
     admin_of,
+    aside,
+    contents,
     create,
     gone,
     kept,
     kept_locally,
+    opened,
     origin_has,
     reasons,
     rescue_ref,
@@ -21,7 +24,16 @@ from tests.worktree.runs import (
     stored,
 )
 from tests.world import World, commit, git
-from worktree import BranchTakenError, Interruption, Launch, PreservationError, Preserved, Worktree, WorktreeError
+from worktree import (
+    BranchTakenError,
+    CheckpointRule,
+    Interruption,
+    Launch,
+    PreservationError,
+    Preserved,
+    Worktree,
+    WorktreeError,
+)
 
 
 def test_a_branch_that_somebody_makes_meanwhile_stays_theirs(world: World) -> None:
@@ -57,6 +69,23 @@ def test_another_directory_in_our_place_is_not_staged(world: World) -> None:
             wt.preserve_failed_run("main", "x")
     assert (wt.path / "theirs.txt").exists()
     assert not world.on_origin("issue-7")
+
+
+@pytest.mark.parametrize("recovered", [False, True], ids=["at the end", "recovered"])
+def test_a_directory_of_the_name_that_ours_has_aside_is_not_taken_for_ours(world: World, *, recovered: bool) -> None:
+    wt = create(world)
+    wt.path.rename(wt.path.with_name("moved"))
+    theirs = aside(wt)
+    theirs.mkdir()
+    (theirs / "theirs.txt").write_text("private\n")
+    (theirs / "a.txt").write_text("a\n")
+    if recovered:
+        wt._checkout.directory.release()
+        wt = Worktree.reclaim(opened(world), wt.run_id)
+    with wt:
+        pass
+    assert set(contents(theirs)) == {"theirs.txt", "a.txt"}
+    assert not wt.path.exists()
 
 
 def test_a_graft_does_not_pass_for_history(world: World) -> None:
@@ -123,6 +152,62 @@ def test_what_a_person_commits_during_the_run_is_not_published_either(world: Wor
         with pytest.raises(WorktreeError, match=private):
             wt.push()
     assert not origin_has(world, "private\n")
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["launch", "linked"])
+def test_what_only_a_persons_detached_head_names_is_not_published(
+    world: World, tmp_path: Path, *, linked: bool
+) -> None:
+    theirs = world.launch
+    if linked:
+        theirs = tmp_path / "review"
+        git(world.launch, "worktree", "add", "-q", "--detach", str(theirs))
+    git(theirs, "checkout", "-q", "--detach")
+    (theirs / "private.txt").write_text("private\n")
+    private = commit(theirs, "private")
+    with create(world) as wt:
+        git(wt.path, "merge", "-q", private)
+        (wt.path / "w.txt").write_text("work\n")
+        (theirs / "more.txt").write_text("more\n")
+        git(wt.path, "merge", "-q", commit(theirs, "more"))
+        with pytest.raises(PreservationError, match="only on the person's own branches"):
+            wt.preserve_failed_run("main", "x")
+    assert kept(wt, world)
+    assert not origin_has(world, "private\n")
+    assert not origin_has(world, "more\n")
+
+
+def test_what_a_person_has_at_a_detached_head_is_nothing_that_a_run_made(world: World) -> None:
+    git(world.launch, "checkout", "-q", "--detach")
+    (world.launch / "private.txt").write_text("private\n")
+    private = commit(world.launch, "private")
+    with create(world) as wt:
+        git(wt.path, "reset", "-q", "--hard", private)
+        git(wt.path, "reset", "-q", "--hard", "HEAD~1")
+        (wt.path / "w.txt").write_text("work\n")
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert not origin_has(world, "private\n")
+
+
+@pytest.mark.parametrize("what", ["branch", "stash entry"])
+def test_what_a_person_deletes_and_git_prunes_during_the_run_hinders_nothing(world: World, what: str) -> None:
+    if what == "branch":
+        private_branch(world)
+    else:
+        (world.launch / "a.txt").write_text("private\n")
+        git(world.launch, "stash")
+    with create(world) as wt:
+        (wt.path / "w.txt").write_text("work\n")
+        commit(wt.path, "work")
+        git(wt.path, "reset", "-q", "--hard", "HEAD~1")
+        git(world.launch, *(("branch", "-q", "-D", "private") if what == "branch" else ("stash", "drop", "-q")))
+        git(world.launch, "reflog", "expire", "--expire=now", "HEAD")
+        git(world.launch, "prune")
+        (wt.path / "a.txt").write_text("edited\n")
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert origin_has(world, "work\n")
 
 
 def test_an_agents_own_branches_hinder_nothing(world: World) -> None:
@@ -316,14 +401,18 @@ def test_a_commit_on_a_persons_branch_is_kept_and_named(world: World) -> None:
 
 def test_what_was_put_into_gits_own_directory_is_kept(world: World) -> None:
     with create(world) as wt:
-        (admin_of(wt) / "PLAN.md").write_text("plan\n")
+        notes = ("PLAN.md", "AGENT_LOG", "plan.lock", "hooks/plan", "info/plan", "logs/agent.log")
+        for name in notes:
+            (admin_of(wt) / name).parent.mkdir(exist_ok=True)
+            (admin_of(wt) / name).write_text(f"{name}\n")
         (wt.path / "n.txt").write_text("wip\n")
         git(wt.path, "add", "n.txt")
         made = git(wt.path, "commit-tree", git(wt.path, "write-tree"), "-p", "HEAD", "-m", "wip")
         git(wt.path, "rm", "-q", "--force", "n.txt")
         git(wt.path, "update-ref", "WIP", made)
     assert gone(wt, world)
-    assert (store_of(world, wt) / "admin" / "PLAN.md").read_text() == "plan\n"
+    assert [(store_of(world, wt) / "admin" / name).read_text() for name in notes] == [f"{name}\n" for name in notes]
+    assert reasons(world, wt).keys() == {"PLAN.md", "AGENT_LOG", "plan.lock", "hooks", "info/plan", "logs/agent.log"}
     assert kept_locally(world, "wip\n")
 
 
@@ -367,3 +456,59 @@ def test_bytes_that_only_an_agents_own_rules_give_back_are_kept(world: World, wh
         commit(wt.path, "n")
         wt.push()
     assert (stored(world, wt) / "n.txt").read_bytes() == b"one\r\ntwo\r\n"
+
+
+def _name_of_main(wt: Worktree, ref: str) -> None:
+    """Make a ref a second name of the person's branch."""
+    git(wt.path, "symbolic-ref", ref, "refs/heads/main")
+
+
+def test_an_issue_branch_that_only_names_a_persons_leaves_that_where_it_is(world: World) -> None:
+    before = git(world.launch, "rev-parse", "refs/heads/main")
+    with create(world) as wt:
+        _name_of_main(wt, "refs/heads/issue-7")
+    assert gone(wt, world)
+    assert git(world.launch, "rev-parse", "refs/heads/main") == before
+
+
+def test_a_rebase_of_a_branch_that_only_names_a_persons_is_not_aborted(world: World) -> None:
+    before = git(world.launch, "rev-parse", "refs/heads/main")
+    with create(world) as wt:
+        git(wt.path, "checkout", "-q", "-b", "side")
+        (wt.path / "a.txt").write_text("theirs\n")
+        commit(wt.path, "theirs")
+        git(wt.path, "checkout", "-q", "issue-7")
+        (wt.path / "a.txt").write_text("mine\n")
+        commit(wt.path, "mine")
+        git(wt.path, "rebase", "side", check=False)
+        _name_of_main(wt, "refs/heads/issue-7")
+        wt.preserve_failed_run("main", "x")
+    assert git(world.launch, "rev-parse", "refs/heads/main") == before
+    assert origin_has(world, "mine\n")
+
+
+def test_a_checkpoint_that_only_names_a_persons_branch_is_taken_back(world: World) -> None:
+    before = git(world.launch, "rev-parse", "refs/heads/main")
+    with create(world) as wt:
+        checkpoints = wt.watch(CheckpointRule(every=0, to_origin=False), str)
+        ref = f"refs/nightkeep/checkpoints/{wt.run_id}"
+        _name_of_main(wt, ref)
+        (wt.path / "a.txt").write_text("edited\n")
+        checkpoints.tick()
+        assert git(world.launch, "show", f"{ref}:a.txt") == "edited"
+        _name_of_main(wt, ref)
+        wt.preserve_failed_run("main", "x")
+    assert git(world.launch, "rev-parse", "refs/heads/main") == before
+
+
+def test_a_rescue_ref_that_only_names_a_branch_to_be_makes_no_branch(world: World) -> None:
+    with create(world) as wt:
+        git(wt.path, "symbolic-ref", rescue_ref(wt, "snapshot"), "refs/heads/next")
+        (wt.path / "a.txt").write_text("staged\n")
+        git(wt.path, "add", "a.txt")
+        (wt.path / "a.txt").write_text("edited\n")
+        world.hook("update", "case $1 in refs/nightkeep/*) exit 1 ;; esac")
+        with pytest.raises(PreservationError):
+            wt.preserve_failed_run("main", "x")
+    assert kept_locally(world, "staged\n")
+    assert not git(world.launch, "branch", "--list", "next")

@@ -66,6 +66,19 @@ def test_others_commits_on_the_branch_are_taken_in(world: World, wt: Worktree) -
     assert wt.head() == theirs
 
 
+def test_a_conflict_that_git_knows_a_resolution_of_is_still_one(world: World, wt: Worktree) -> None:
+    git(world.launch, "config", "rerere.enabled", "true")
+    git(world.launch, "config", "rerere.autoUpdate", "true")
+    theirs = conflict(world, wt)
+    git(wt.path, "merge", "--abort")
+    git(wt.path, "merge", "-q", theirs, check=False)
+    (wt.path / "a.txt").write_text("both\n")
+    git(wt.path, "commit", "-q", "-a", "-m", "resolved")
+    git(wt.path, "reset", "-q", "--hard", "HEAD~1")
+    assert wt.merge(theirs, "origin/main") == ("a.txt",)
+    assert "<<<<<<<" in (wt.path / "a.txt").read_text()
+
+
 def test_a_resolved_merge_that_was_committed_is_well(world: World, wt: Worktree) -> None:
     theirs = conflict(world, wt)
     (wt.path / "a.txt").write_text("both\n")

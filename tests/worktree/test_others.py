@@ -6,7 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.worktree.runs import contents, create, gone, kept, local_rescue_refs, reasons, store_of, stored
+from tests.worktree.runs import (
+    contents,
+    create,
+    gone,
+    kept,
+    kept_locally,
+    local_rescue_refs,
+    opened,
+    origin_has,
+    reasons,
+    store_of,
+    stored,
+)
 from tests.world import World, commit, git
 from worktree import PreservationError, Preserved, Worktree
 
@@ -149,6 +161,38 @@ def test_a_directory_that_vanished_is_not_said_to_be_kept(world: World) -> None:
     with create(world) as wt:
         shutil.rmtree(wt.path)
     assert ("worktree", str(wt.path)) not in wt.ending.places
+    assert [what for what, _ in wt.ending.places] == ["lost with its directory"]
+    assert wt.ending.why == "somebody took its directory away"
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["ended", "failed"])
+def test_what_was_staged_in_a_directory_that_vanished_is_kept(world: World, *, fails: bool) -> None:
+    with create(world) as wt:
+        (wt.path / "n.txt").write_text("staged\n")
+        git(wt.path, "add", "n.txt")
+        shutil.rmtree(wt.path)
+        if fails:
+            wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert origin_has(world, "staged\n") if fails else kept_locally(world, "staged\n")
+    assert [what for what, _ in wt.ending.places] == ["lost with its directory", "snapshot"]
+
+
+def test_a_directory_that_was_moved_with_gits_knowledge_stays_there_and_is_named(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "n.txt").write_text("new\n")
+        moved = wt.path.rename(wt.path.with_name("moved"))
+        git(moved, "worktree", "repair")
+        wt.preserve_failed_run("main", "x")
+    assert (wt.ending.kept, wt.ending.preserved) == (True, Preserved.MACHINE)
+    assert wt.ending.why == f"it was moved to {moved}; move it back to {wt.path}"
+    assert ("worktree", str(moved)) in wt.ending.places
+    assert "locked" in git(world.launch, "worktree", "list", "--porcelain")
+    moved.rename(wt.path)
+    git(wt.path, "worktree", "repair")
+    with Worktree.reopen(opened(world), wt.run_id) as again:
+        pass
+    assert (stored(world, again) / "n.txt").read_text() == "new\n"
 
 
 def test_a_directory_that_vanished_with_nothing_made_is_in_no_later_runs_way(world: World) -> None:

@@ -176,6 +176,22 @@ def test_a_persons_later_commits_on_the_branch_are_kept(world: World) -> None:
     assert mine in local_rescues(world)
 
 
+def test_what_only_orig_head_named_and_git_has_pruned_is_in_nobodys_way(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "n.txt").write_text("new\n")
+        commit(wt.path, "dropped")
+        git(wt.path, "reset", "-q", "--hard", "HEAD~1")
+        shell = subprocess.Popen(["sleep", "60"], cwd=wt.path)
+    shell.kill()
+    shell.wait()
+    git(wt.path, "reflog", "expire", "--expire=all", "--all")
+    forget_rescues(world)
+    git(world.launch, "prune")
+    assert git(wt.path, "cat-file", "-t", "ORIG_HEAD", check=False) == ""
+    assert not released(world, wt).kept
+    assert gone(world, wt)
+
+
 def test_the_directory_may_be_gone(world: World) -> None:
     wt = refused(world, new_file)
     forget_rescues(world)

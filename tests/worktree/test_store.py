@@ -102,7 +102,7 @@ def test_when_the_tree_cannot_be_taken_its_git_directory_gets_all_back(tmp_path:
     beside[1].write_text("somebody's\n")
     before = contents(admin)
     with pytest.raises(NotADirectoryError):
-        store.take(tmp_path / "missing", modules, _manifest(), beside)
+        store.take(tmp_path / "missing", modules, _manifest(), {path.name: path for path in beside})
     assert contents(admin) == before
     assert not store.modules.exists()
 

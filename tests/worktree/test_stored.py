@@ -421,6 +421,14 @@ def test_a_tree_deeper_than_the_stack_is_measured_and_deleted(world: World, requ
     assert not store.path.exists()
 
 
+def test_a_rescue_ref_that_only_names_a_persons_branch_goes_and_the_branch_stays(world: World) -> None:
+    before = git(world.launch, "rev-parse", "refs/heads/main")
+    git(world.launch, "symbolic-ref", f"refs/nightkeep/rescue/{OLD}/made", "refs/heads/main")
+    drop(deleter(world, []), only(world))
+    assert git(world.launch, "for-each-ref", "refs/nightkeep") == ""
+    assert git(world.launch, "rev-parse", "refs/heads/main") == before
+
+
 def test_nothing_is_deleted_of_a_run_that_is_at_work_or_whose_worktree_is_there(world: World) -> None:
     with create(world) as wt:
         store = Store(world.launch / ".git", wt.run_id)
