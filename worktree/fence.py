@@ -6,7 +6,6 @@ child of the record that origin was seen to hold last. So whoever takes the ref 
 an unchanged ref would not be sent, and would hold off nobody.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -278,7 +277,7 @@ class Fence:
     def _send(self, remote: Remote, move: Callable[[], RefUpdate], look: str | None) -> Sending:
         for attempt in range(_ATTEMPTS):
             if attempt:
-                time.sleep(min(remote.pause * 2 ** (attempt - 1), self._pace.beat))
+                remote.git.wait(min(remote.pause * 2 ** (attempt - 1), self._pace.beat))
             sending = self._start(remote, move(), look)
             self.follow(sending)
             self._take_turn(remote)

@@ -173,6 +173,11 @@ class Git:
             raise self.failure(arguments, done)
         return done
 
+    def wait(self, seconds: float) -> None:
+        """Wait, until a signal comes: what is to be completed has little time, then."""
+        finishing = self.finishing and self.interruption.recorded is not None
+        self.interruption.wait(seconds, finishing=finishing)
+
     def answers(self, *arguments: str, stdin: bytes | None = None) -> bool:
         """Ask git a yes-or-no question: True for exit 0, False for exit 1, GitError for anything else."""
         return self.run(*arguments, stdin=stdin, accept=(0, 1)).status == 0

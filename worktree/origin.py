@@ -8,6 +8,10 @@ from urllib.parse import urlsplit
 
 from worktree.lfs import is_lfs_setting
 
+# A server that says nothing for half a minute is taken for one that does not answer; git would wait for ever. While
+# one works it gives a sign every five seconds: https://git-scm.com/docs/git-config, `receive.keepAlive`.
+_STALLED = {"http.lowspeedlimit": "1", "http.lowspeedtime": "30"}
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -34,9 +38,13 @@ def pinned_settings(configuration: Sequence[tuple[str, str, str]], origin: Origi
     With a token the files are not read at all, so how to reach the server (proxies, certificates) is carried over
     from the user's and the system's; headers and cookies are not, they may be credentials for somebody else.
     Without one the user's files are read as ever and only the clone's own transport settings need carrying. Where
-    LFS objects are kept goes with both; the credential is for origin's host only.
+    LFS objects are kept goes with both; the credential is for origin's host only. How long a silent server is waited
+    for is added where nobody has configured it.
     """
-    return tuple((key, value) for scope, key, value in configuration if _carried(scope, key, origin.token is not None))
+    configured = {key for _, key, _ in configuration}
+    added = () if configured & _STALLED.keys() else tuple(_STALLED.items())
+    carried = ((key, value) for scope, key, value in configuration if _carried(scope, key, origin.token is not None))
+    return (*added, *carried)
 
 
 def _carried(scope: str, key: str, shielded: bool) -> bool:  # noqa: FBT001 - a fact, not a flag

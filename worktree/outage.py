@@ -65,7 +65,7 @@ class Retries:
             stop=partial(self._gives_up, pushes=pushes),
             wait=wait_exponential(multiplier=self.pause, max=self.pause * _LONGEST_PAUSE),
             before_sleep=self._tell,
-            sleep=self._sleep,
+            sleep=self.git.wait,
             reraise=True,
         )
         done = retrying(action)
@@ -82,11 +82,6 @@ class Retries:
     def _tell(self, state: RetryCallState) -> None:
         if self.outage is not None and state.attempt_number >= _ATTEMPTS:
             self.outage.report(f"{RefusalKind.TRANSIENT}; trying again in {state.upcoming_sleep:.0f} s")
-
-    def _sleep(self, seconds: float) -> None:
-        # A signal that comes meanwhile ends the wait: what is to be completed has little time, then.
-        finishing = self.git.finishing and self.git.interruption.recorded is not None
-        self.git.interruption.wait(seconds, finishing=finishing)
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -85,7 +85,7 @@ _PASSING = re.compile(
     r"returned error: (?:429|5\d\d)|HTTP (?:429|5\d\d)\b|HTTP code = 5\d\d|early EOF|unexpected disconnect"
     r"|the remote end hung up|Connection (?:reset|timed out|refused|was reset|closed by)|Operation timed out"
     r"|Couldn't connect to server|Could not resolve host|Temporary failure in name resolution|Empty reply from server"
-    r"|Recv failure|Send failure|RPC failed; curl|Network is unreachable|Internal Server Error",
+    r"|Recv failure|Send failure|Operation too slow|RPC failed; curl|Network is unreachable|Internal Server Error",
     re.IGNORECASE,
 )
 

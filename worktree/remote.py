@@ -23,6 +23,7 @@ T = TypeVar("T")
 _REHEARSALS = 3
 _LEAST = 0.1  # seconds that a command gets
 _LONGEST_SHALLOW = 1 << 24  # bytes
+_FIRST_LOOK = 0.25  # of the time that a command has: how long origin may take to say which refs it has, at first
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
 ABSENT = ""  # as RefUpdate.expected: the ref must not exist yet; as RefUpdate.new: it is deleted
 
@@ -86,8 +87,13 @@ class Remote:
         return self._patiently(lambda: self._look(*refs))
 
     def _look(self, *refs: str) -> dict[str, str]:
+        arguments = ("ls-remote", "--refs", "--", self.url, *refs)
         with self._workplace() as (git, _):
-            listed = self._run(git, "ls-remote", "--refs", "--", self.url, *refs).text
+            try:
+                listed = self._run(git, *arguments, limit=git.limits.command * _FIRST_LOOK).text
+            except GitTimeoutError:
+                # Git and its helper were seen to wait for each other for good; asked anew they answered at once.
+                listed = self._run(git, *arguments).text
         rows = (line.split("\t", 1) for line in listed.splitlines())
         return {ref: oid for oid, ref in rows}
 

@@ -260,6 +260,22 @@ def test_reading_and_fetching_are_tried_again(world: World, hub: Hub) -> None:
     assert drill.hits == 2
 
 
+def test_a_server_that_falls_silent_is_asked_again(world: World, hub: Hub) -> None:
+    assert dict(served(world, hub).settings)["http.lowspeedtime"] == "30"
+    for name in ("http.lowSpeedLimit", "http.lowSpeedTime"):
+        git(world.launch, "config", "--global", name, "1")
+    with hub.drill("GET", "*/info/refs", drills.delay(1000)) as drill:
+        assert served(world, hub).read("refs/heads/main")
+    assert drill.hits == 1
+
+
+def test_a_look_at_origin_that_hangs_is_taken_again(world: World, hub: Hub) -> None:
+    launch = Launch.open(world.launch, interruption=Interruption(), limits=Limits(command=8))
+    with hub.drill("GET", "*/info/refs", drills.delay(1000)) as drill:
+        assert launch.remote(Origin(f"{hub.url}/{_NAME}.git", _WRITER)).read("refs/heads/main")
+    assert drill.hits == 1
+
+
 def test_a_push_whose_answer_was_lost_is_not_repeated(world: World, hub: Hub) -> None:
     update = made_here(world)
     pushes = hub.drill("GET", "*/info/refs?service=git-receive-pack", drills.delay(0), times=None)
