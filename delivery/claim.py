@@ -139,18 +139,24 @@ class Claim:
         except WorktreeError as error:
             self._parts.report(f"the labels of #{self._parts.url.number} are left as they are: {error}")
 
-    def end(self) -> None:
-        """Take the claim off origin: the last thing that a Run does there. Trouble is reported with the remedy."""
+    def end(self) -> bool:
+        """Take the claim off origin: the last thing that a Run does there; False when that could not be done.
+
+        Trouble is reported with the remedy; recovery does it later, as long as the journal has no end.
+        """
         if self.fence is None or self.is_lost:
-            return
+            return True
         self._parts.journal.enter("unclaim")
         try:
             self.fence.end()
         except (WorktreeError, OSError) as error:
             self._parts.report(
                 f"the claim on #{self._parts.url.number} could not be ended, and ends by itself with its lease: "
-                f"{error}; by hand: {end_command(self.fence.ref)}"
+                f"{error}; the next run here ends it sooner, or: nightkeep recover; from elsewhere: "
+                f"{end_command(self.fence.ref)}"
             )
+            return False
+        return True
 
     @contextmanager
     def guarding(self) -> Iterator[None]:

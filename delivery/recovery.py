@@ -23,6 +23,7 @@ from worktree import (
     DeferredError,
     Preserved,
     Worktree,
+    WorktreeError,
     has_record,
     orphans,
     rescue_ref,
@@ -50,9 +51,10 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
     with claim.guarding():
         outcome = _finished(parts, unfinished, claim, pull_requests, save_output)
         outcome = _with_taken_over(parts, unfinished, outcome)
-        if not (claim.is_lost and unfinished.unclaimed):  # else all that follows was done, and the claim ended
+        if not unfinished.unclaimed:  # else all that follows was done
             outcome = _told(parts, unfinished, claim, issue, outcome)
-    claim.end()
+    if not claim.end():
+        raise WorktreeError(f"the claim on #{issue.number} is still on origin")
     parts.journal.enter("end", result=outcome.result)
     parts.journal.close()
     return outcome

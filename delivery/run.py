@@ -74,8 +74,8 @@ class Run(Parts):
                     continued=isinstance(plan.choice, Continuation),
                     before=plan.tries,
                 )
-        claim.end()
-        self.journal.enter("end", result=outcome.result)
+        if claim.end():
+            self.journal.enter("end", result=outcome.result)
         self.journal.close()
         return outcome
 

@@ -141,11 +141,15 @@ class Recovery:
         url = IssueUrl.parse(unfinished.issue_url)
         if url is None:
             return replace(about, trouble=f"its journal names no issue: {journal.file}")
-        self.report(f"finishing a run on {unfinished.branch} whose runner was killed ({unfinished.issue_url})")
+        if unfinished.unclaimed:
+            self.report(f"ending the claim of a run on {unfinished.branch} that had ended ({unfinished.issue_url})")
+        else:
+            self.report(f"finishing a run on {unfinished.branch} whose runner was killed ({unfinished.issue_url})")
         run = replace(self._fresh(), url=url, journal=journal, continue_command=unfinished.continue_command)
         try:
             outcome = recover(run, unfinished, lambda run_id: self._save_output(run_id, journal))
-            self._tell(outcome, journal)
+            if not unfinished.unclaimed:
+                self._tell(outcome, journal)
             return replace(about, outcome=outcome, is_kept_here=outcome.preserved is Preserved.MACHINE)
         except Interrupted:
             raise

@@ -263,17 +263,34 @@ def test_answers_of_pushes_that_are_lost_are_looked_up(stage: Stage, trouble: dr
     assert len(stage.pulls()) == 1
 
 
-def test_run_says_when_its_claim_cannot_be_ended(stage: Stage) -> None:
-    hook = stage.world.origin / "hooks" / "update"
+@pytest.mark.parametrize("by", ["run", "recover"])
+def test_a_claim_that_cannot_be_ended_is_ended_by_whoever_comes_next(stage: Stage, by: str) -> None:
+    number, hook = stage.issue(), stage.world.origin / "hooks" / "update"
     agent = stage.agent(
         f"printf '#!/bin/sh\\ncase \"$1 $3\" in refs/nightkeep/claims/*\\ 0000*) exit 1;; esac\\n' > {hook}; "
-        f"chmod +x {hook}; echo x > x.txt"
+        f"chmod +x {hook}; echo x > x.txt; exit 3"
     )
-    result = stage.run(stage.issue(), agent)
-    assert result.status == 0, str(result)
+    result = stage.run(number, agent)
+    assert result.status == 1, str(result)
     assert "the claim on #1 could not be ended" in result.stderr
-    assert "by hand: git push origin --delete refs/nightkeep/claims/1" in result.stderr
+    assert "from elsewhere: git push origin --delete refs/nightkeep/claims/1" in result.stderr
     assert claims(stage.world) == [claim_ref(1)]
+    pull = stage.pull()["number"]
+    note = stage.note(pull)
+    if by == "recover":
+        held = stage.command("recover", "--token-file", str(stage.token_file))
+        assert (held.status, claims(stage.world)) == (75, [claim_ref(1)]), str(held)
+    hook.unlink()
+    if by == "recover":
+        ended = stage.command("recover", "--token-file", str(stage.token_file))
+        assert (ended.status, stage.note(pull)) == (0, note), str(ended)
+        again = stage.command("recover", "--token-file", str(stage.token_file))
+        assert "there is nothing to recover" in again.stderr, str(again)
+    else:
+        ended = stage.run(number, stage.agent("echo y > y.txt"))
+        assert ended.status == 0, str(ended)
+    assert "ending the claim of a run on issue-1 that had ended" in ended.stderr
+    assert claims(stage.world) == []
 
 
 @pytest.mark.parametrize("merged", [False, True], ids=["delivered", "merged"])
