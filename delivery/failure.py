@@ -133,6 +133,8 @@ def judge(error: Exception, interruption: Interruption) -> tuple[Result, str]:
         return Result.FAILED, f"interrupted by {interruption.recorded.name}"
     if isinstance(error, PolicyRefusal):
         return Result.POLICY_REFUSAL, str(error)
+    if isinstance(error, GitError) and not isinstance(error, PushRefused) and error.refused_credential:
+        return Result.FAILED, f"origin: {error.refused_credential}"
     if isinstance(error, (DeliveryError, WorktreeError, OSError)):
         return Result.FAILED, str(error)
     return Result.BUG, f"a bug in Nightkeep: {type(error).__name__}: {error}"
@@ -145,6 +147,8 @@ def code_of(error: Exception, interruption: Interruption) -> Code:
     if isinstance(error, RunFailureError):
         return error.code
     if isinstance(error, GitHubError) and error.status == 401:
+        return Code.TOKEN
+    if isinstance(error, GitError) and error.refused_credential:
         return Code.TOKEN
     if isinstance(error, GitError) and error.is_outage:
         return Code.ORIGIN

@@ -194,6 +194,8 @@ def _preserved(outcome: Outcome, room: _Room) -> str:
             return "the work is on origin; some files are only on the machine that ran it, see below"
         case Preserved.MACHINE:
             return "something is kept only on the machine that ran it, see below"
+        case Preserved.NOTHING_MADE if outcome.continued:
+            return f"this Run made nothing; what was made before it is on {_code(outcome.branch, room)}"
         case Preserved.NOTHING_MADE if outcome.interruption or outcome.overtaken:
             return "nothing was made"
         case Preserved.NOTHING_MADE:
@@ -227,10 +229,19 @@ def _places(places: Sequence[tuple[str, str]], room: _Room) -> str:
     return "\n".join(["| what | where |", "| --- | --- |", *rows]) if rows else ""
 
 
-def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
+def before_going_on(outcome: Outcome) -> tuple[str, str] | None:
+    """Return the commands that bring the commits of a retained worktree to origin, and release it; None without one."""
     if outcome.retained is None or outcome.worktree is None:
-        return ""
+        return None
     branch, path = shlex.quote(outcome.branch), shlex.quote(visible(str(outcome.worktree)))
+    return f"git -C {path} push origin HEAD:refs/heads/{branch}", f"nightkeep worktrees release {path}"
+
+
+def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
+    commands = before_going_on(outcome)
+    if commands is None or outcome.retained is None:
+        return ""
+    push, release = commands
     # The cause was said already.
     more = outcome.retained.removeprefix(f"{outcome.cause}; ")
     why = _code(more, room) if more == outcome.retained else f"of that; {_code(more, room)}"
@@ -238,8 +249,8 @@ def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         f"**Kept on {_code(facts.host, room)}** is the worktree, because {why}. Until "
         "somebody has released it, in the clone beside it, no Run from there works on this branch. This shows what it "
         "holds, asks, and loses nothing:\n\n"
-        f"{fenced(f'nightkeep worktrees release {path}', 'sh')}\n\n"
-        f"Before that, if origin takes its commits by now: `git -C {path} push origin HEAD:refs/heads/{branch}`."
+        f"{fenced(release, 'sh')}\n\n"
+        f"Before that, if origin takes its commits by now: `{push}`."
     )
 
 

@@ -40,6 +40,7 @@ class Outcome:
     for then. `interruption` is the signal that ended it.
     `overtaken` says that the Run had lost its claim when it ended. `failing` are the checks that failed, by name and
     address. `continue_command` is what a person types to go on, empty where no Run is needed or nobody was asked.
+    `continued` says that the Run went on from what earlier ones had made.
     """
 
     result: Result
@@ -67,3 +68,10 @@ class Outcome:
     interruption: Signals | None = None
     overtaken: bool = False
     continue_command: str = ""
+    continued: bool = False
+
+    @property
+    def left_nothing(self) -> bool:
+        """Whether there is nothing to go on from: the Run made nothing, and none before it did."""
+        made = self.preserved is not Preserved.NOTHING_MADE or self.result is Result.DELIVERED
+        return not (made or self.continued)

@@ -61,16 +61,17 @@ def recover(parts: Parts, unfinished: Unfinished, save_output: Callable[[str], P
 
 
 def _told(parts: Parts, unfinished: Unfinished, claim: Claim, issue: Issue, outcome: Outcome) -> Outcome:
+    outcome = replace(outcome, continued=unfinished.continued)
     outcome = publish(parts, issue.number, outcome.pull_request if unfinished.continued else None, outcome)
     if unfinished.is_spec and not claim.is_lost:
         show_as_it_is(parts, issue, outcome)
     if outcome.merged:
         outcome = finish_merged(parts, claim, outcome)
-    if outcome.preserved is Preserved.NOTHING_MADE and not unfinished.continued and not unfinished.delivered:
+    if outcome.left_nothing and not unfinished.delivered:
         parts.journal.enter("release")
         claim.release()
     if not claim.is_lost:
-        keep_count(parts, issue.number, outcome, base=unfinished.base, commit=None, continued=unfinished.continued)
+        keep_count(parts, issue.number, outcome, commit=None)
     return outcome
 
 

@@ -56,24 +56,17 @@ class Run(Parts):
         claim = Claim.make(self, plan, conventions, is_atomic=seen.is_atomic is not False)
         with claim.guarding():
             before = plan.choice.pull_request if isinstance(plan.choice, Continuation) else None
-            outcome = publish(self, plan.issue.number, before, self._work(plan, conventions, sessions, claim))
+            outcome = self._work(plan, conventions, sessions, claim)
+            outcome = replace(outcome, continued=isinstance(plan.choice, Continuation))
+            outcome = publish(self, plan.issue.number, before, outcome)
             outcome = self._with_the_way_on(outcome)
             if outcome.merged:
                 outcome = finish_merged(self, claim, outcome)
-            # A Continuation's branch was there before: something was made, though not by this Run.
-            if outcome.preserved is Preserved.NOTHING_MADE and not isinstance(plan.choice, Continuation):
+            if outcome.left_nothing:
                 self.journal.enter("release")
                 claim.release()
             if not claim.is_lost:
-                keep_count(
-                    self,
-                    plan.issue.number,
-                    outcome,
-                    base=plan.base,
-                    commit=plan.base_commit,
-                    continued=isinstance(plan.choice, Continuation),
-                    before=plan.tries,
-                )
+                keep_count(self, plan.issue.number, outcome, commit=plan.base_commit, before=plan.tries)
         if claim.end():
             self.journal.enter("end", result=outcome.result)
         self.journal.close()

@@ -8,17 +8,18 @@ to the repository: a comment could be anybody's. They go once a Run on the issue
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from delivery.errors import GitHubError
-from delivery.outcome import Outcome, Result
+from delivery.outcome import Outcome
 from delivery.parts import Parts
-from worktree import GitError, Preserved
+from worktree import GitError
 from worktree.remote import ABSENT, RefUpdate, Remote
 
 TRIES = "refs/nightkeep/tries/"
 _FIRST_WAIT = timedelta(hours=1)
+_MOST_SECONDS = 30  # that a push of these refs may take: nothing is lost without it
 _MOST_DOUBLINGS = 9  # three weeks
 _STAMP = "%Y%m%dT%H%M%SZ"
 _REF = re.compile(re.escape(TRIES) + r"([1-9][0-9]{0,17})/([0-9]{8}T[0-9]{6}Z)")
@@ -52,29 +53,28 @@ def keep_count(
     issue: int,
     outcome: Outcome,
     *,
-    base: str,
     commit: str | None,
-    continued: bool,
     before: Mapping[str, str] | None = None,
 ) -> None:
-    """Put down a Run that made nothing, or forget those before one that made something; trouble is only reported.
+    """Put down a Run that left nothing, or forget those before one that made something; trouble is only reported.
 
-    `base` is where it started from, at `commit`, None where that has to be fetched; `before` are the refs of those
-    before with their ids, None where nobody has looked. One that a signal ended does not count: somebody stopped it. A
-    Continuation has made something, if only before. Nor does one count whose issue is closed by now.
+    It started from its Base branch at `commit`, None where that has to be fetched; `before` are the refs of those
+    before with their ids, None where nobody has looked. One that a signal ended does not count: somebody stopped it.
+    Nor does one count whose issue is closed by now.
     """
     if outcome.interruption is not None:
         return
-    tries = Tries(parts.launch.remote(parts.origin).completing())
+    limits = parts.launch.git.limits
+    hasty = parts.launch.limited(replace(limits, push=min(limits.push, _MOST_SECONDS)))
+    tries = Tries(hasty.remote(parts.origin).completing())
     try:
-        made = outcome.preserved is not Preserved.NOTHING_MADE or outcome.result is Result.DELIVERED or continued
-        if made or not _is_open(parts, issue):
+        if not outcome.left_nothing or not _is_open(parts, issue):
             tries.drop(tries.remote.read(f"{TRIES}{issue}/*") if before is None else before)
         else:
-            there = commit or tries.remote.fetch(base)[base]
+            there = commit or tries.remote.fetch(outcome.base)[outcome.base]
             tries.record(issue, datetime.now(UTC), there)
     except GitError as error:
-        parts.report(f"how often Runs on #{issue} made nothing could not be put down: {error}")
+        parts.report(f"that this Run on #{issue} left nothing could not be noted, so pickup will not wait: {error}")
 
 
 def _is_open(parts: Parts, issue: int) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from delivery.causes import Code
 from delivery.errors import PreflightError, TakenError
-from delivery.note import show_command
+from delivery.note import before_going_on, show_command
 from delivery.outcome import Outcome, Result
 from delivery.pickup import NotReadyError
 from delivery.untold import RECOVER
@@ -133,6 +133,9 @@ def _lines(outcome: Outcome, url: str | None, command_log: CommandLog) -> list[s
     logs = (("Session log", outcome.session_log), ("Command log", command_log.path))
     mends = f", with {outcome.base} mended first by a Run of its own" if outcome.code is Code.CHECKS_INHERITED else ""
     on = [f"to go on{mends}: {outcome.continue_command}"] if outcome.continue_command else []
+    if on and (before := before_going_on(outcome)):
+        push, release = before
+        on = [f"before you go on, bring its commits to origin: {push}", f"and release the worktree: {release}", *on]
     return [first, *places, *(f"{what}: {path}" for what, path in logs if path), *on]
 
 

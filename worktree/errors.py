@@ -85,6 +85,12 @@ class GitError(WorktreeError):
         """Whether origin could not be reached, or failed: that may pass, and nothing was refused."""
         return read_refusal(self.stdout, self.stderr).kind is RefusalKind.TRANSIENT
 
+    @property
+    def refused_credential(self) -> str | None:
+        """What origin said of the credential when it did not take that, in one line; None when it was not that."""
+        refusal = read_refusal(self.stdout, self.stderr)
+        return str(refusal) if refusal.kind is RefusalKind.UNAUTHORIZED else None
+
     def _how(self) -> str:
         if self.status is None:
             return ""
