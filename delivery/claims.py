@@ -10,8 +10,9 @@ from datetime import datetime
 
 from pydantic import Field
 
-from delivery.lease import Dead, Doubtful, Lease, Live, Moment, at
+from delivery.lease import Dead, Doubtful, Lease, Live, Moment
 from worktree import Launch, Origin, read_messages
+from worktree.moments import written
 
 CLAIMS = "refs/nightkeep/claims/"
 
@@ -99,9 +100,9 @@ def why_not(standing: Held | Unreadable, number: int) -> str:
     match standing:
         case Held(record=record, until=until):
             return (
-                f"issue #{number} is claimed: run {record.run} on {record.host} works on it since {at(record.since)}, "
-                f"on the branch {record.branch}; wait for its end. If that machine is gone, run this again after "
-                f"{at(until)}, or end the claim by hand: {command}"
+                f"issue #{number} is claimed: run {record.run} on {record.host} works on it since "
+                f"{written(record.since)}, on the branch {record.branch}; wait for its end. If that machine is gone, "
+                f"run this again after {written(until)}, or end the claim by hand: {command}"
             )
         case Unreadable(why=why):
             return (

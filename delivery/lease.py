@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from worktree import Pace, ServerTime, host_name
+from worktree.moments import written
 
 LONGEST_LEASE = 7 * 86_400  # seconds
 _NONCE = 16  # bytes
@@ -65,7 +66,9 @@ class Lease(BaseModel):
         """Decide whether the run lives at `now`, the server's time."""
         if self.moment > now + _SKEW:
             wrong = "the clock of its machine" if self.clock == "machine" else "one of the two clocks"
-            return Doubtful(f"it says that it was made at {at(self.moment)}, and it is {at(now)}: {wrong} is wrong")
+            return Doubtful(
+                f"it says that it was made at {written(self.moment)}, and it is {written(now)}: {wrong} is wrong"
+            )
         until = self.moment + timedelta(seconds=self.lease)
         return Live(until) if now < until else Dead()
 
@@ -85,8 +88,3 @@ def lease_now(run: str, nonce: str, clock: ServerTime, pace: Pace) -> Lease:
 def new_nonce() -> str:
     """Draw what tells the records of one run from those of all others."""
     return token_hex(_NONCE)
-
-
-def at(moment: datetime) -> str:
-    """Return a moment in UTC as people read it."""
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from worktree import Checkpoint, Pace
+from worktree.moments import written
 
 _LEASE = timedelta(seconds=Pace().lease)  # what a repository configures is read only after this
 
@@ -34,6 +35,6 @@ def choose_checkpoint(
     again = max(latest.moment, now - _LEASE) + _LEASE
     return AtWork(
         f"run {latest.run_id} on {latest.host} seems to be at work on {branch}: origin has a checkpoint of it of "
-        f"{latest.moment:%Y-%m-%dT%H:%M:%SZ}; wait for its end, or if that machine is gone, run this again at "
-        f"{again:%Y-%m-%dT%H:%M:%SZ}"
+        f"{written(latest.moment)}; wait for its end, or if that machine is gone, run this again at "
+        f"{written(again)}"
     )

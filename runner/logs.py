@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from io import FileIO
 from itertools import count
 from pathlib import Path
@@ -21,6 +21,7 @@ from pathlib import Path
 from platformdirs import user_state_path
 
 from delivery.text import end_of
+from worktree.moments import written_now
 
 _COMMAND = "command"
 _NAME = re.compile(r"(?P<issue>[0-9]+)-(?P<began>[0-9]{8}T[0-9]{6}[+-][0-9]{4})-(?P<what>.+)\.(?:log|jsonl)")
@@ -95,11 +96,11 @@ class CommandLog:
 
     def add(self, line: str) -> str | None:
         """Take a line of the command, as it was printed."""
-        return self._take(f"{_now()} nightkeep: {line}")
+        return self._take(f"{written_now()} nightkeep: {line}")
 
     def end(self, how: str) -> str | None:
         """Say how the command ended, and close the file."""
-        trouble = self._take(f"{_now()} ended: {how}")
+        trouble = self._take(f"{written_now()} ended: {how}")
         self._close()
         return trouble
 
@@ -144,10 +145,6 @@ def _unwritable(error: OSError) -> str:
         f"the Command log cannot be written ({error.strerror}: {error.filename or 'its file'}); the work goes on "
         "without it. Another place can be named as logs.directory in your configuration"
     )
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from delivery.claim import fence_of
@@ -32,6 +31,7 @@ from worktree import (
     sweep_records,
     sweep_temporary,
 )
+from worktree.moments import written_now
 
 _NO_CAP = 1 << 40  # bytes
 _LAST_OUTPUT = 60.0  # seconds that redacting it may take
@@ -166,7 +166,7 @@ class Recovery:
         written = Path(str(journal.file))
         log = written.with_name(written.name.replace("-journal", "-command")).with_suffix(".log")
         with suppress(OSError), log.open("a", encoding="utf-8") as file:
-            file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} ended: killed, then finished by recovery\n")
+            file.write(f"{written_now()} ended: killed, then finished by recovery\n")
 
     def _preserve(self, orphan: Orphan) -> Recovered:
         """Bring the work of a run without a journal to safety; which issue it was for nobody knows."""

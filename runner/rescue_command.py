@@ -10,6 +10,7 @@ from runner.access import Access, with_access
 from runner.table import aligned, print_table
 from runner.wording import counted, printable, written_size
 from worktree.dropping import Deleter, Deletion, drop
+from worktree.moments import written
 from worktree.restoring import Restored, restore
 from worktree.stored import Rescued, RescueError, Way, branch_of, find_rescued, read_rescued, ways_back
 
@@ -111,7 +112,7 @@ def _summary(access: Access, one: Rescued, *, asked: bool) -> dict[str, object]:
     manifest = one.manifest
     return {
         "id": one.run_id,
-        "when": f"{one.moment:%Y-%m-%dT%H:%M:%SZ}",
+        "when": written(one.moment),
         "branch": branch_of(access.launch.git, one),
         "worktree": manifest.path if manifest else None,
         "head": manifest.head if manifest else None,

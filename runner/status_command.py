@@ -13,6 +13,7 @@ from runner.access import Access, with_access
 from runner.pass_lock import is_going_on
 from runner.picking import Picking, picking
 from worktree.inventory import Listed, Standing, list_worktrees
+from worktree.moments import written
 
 if TYPE_CHECKING:  # they take a while to import
     from delivery.github import PullRequest
@@ -120,7 +121,7 @@ def _as_document(seen: "Overview") -> dict[str, object]:
     """Return it as `--json` prints it."""
     return {
         "repository": seen.repository,
-        "moment": f"{seen.moment:%Y-%m-%dT%H:%M:%SZ}",
+        "moment": written(seen.moment),
         "pass": seen.is_pass_going_on,
         "issues": [_line_as_document(line) for line in seen.issues],
         "here": list(seen.here),

@@ -28,6 +28,7 @@ from worktree import (
 )
 from worktree.holding import Holding, read_holding
 from worktree.inventory import Listed, Standing, list_worktrees
+from worktree.moments import read_moment, written
 from worktree.naming import some
 
 _MOST_NAMED = 10
@@ -202,7 +203,7 @@ def _explained(one: Listed) -> list[str]:
 
 def _local(moment: str) -> str:
     try:
-        return f"{datetime.strptime(moment, '%Y-%m-%dT%H:%M:%SZ').replace(tzinfo=UTC).astimezone():%Y-%m-%d %H:%M}"
+        return f"{read_moment(moment).astimezone():%Y-%m-%d %H:%M}"
     except ValueError:
         return moment
 
@@ -276,7 +277,7 @@ def _as_document(one: Listed) -> dict[str, object]:
         "state": one.standing,
         "path": str(one.path) if one.path else None,
         "branch": one.branch,
-        "began": f"{one.began:%Y-%m-%dT%H:%M:%SZ}" if one.began else None,
+        "began": written(one.began) if one.began else None,
         "size": one.size,
         "owner": {"pid": one.pid, "host": one.host, "state": one.owner},
         "retained": retained.why if retained else None,

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from worktree.checkout import Checkout
@@ -15,6 +14,7 @@ from worktree.files import private_index
 from worktree.git import Git
 from worktree.launch import registered_paths
 from worktree.made import foreign_entries, holds_files, operation_entries
+from worktree.moments import written_now
 from worktree.mounts import mounts_below
 from worktree.naming import some
 from worktree.processes import at_work_in
@@ -332,7 +332,7 @@ def _keep_rest(checkout: Checkout, head: str | None, rows: tuple[Row, ...]) -> P
         path=str(checkout.record.path),
         head=head,
         failed=checkout.ledger.failed,
-        moment=_now(),
+        moment=written_now(),
         rows=rows,
     )
     modules = checkout.admin / "modules"
@@ -365,11 +365,7 @@ def _forget(checkout: Checkout, state: State) -> None:
         if not checkout.directory.remove():
             checkout.ledger.places.append(("session output", str(checkout.directory.path)))
             # Else it would be taken for a run that nobody has ended.
-            checkout.directory.retain(Retained(why="its session output is here", moment=_now(), places=()))
+            checkout.directory.retain(Retained(why="its session output is here", moment=written_now(), places=()))
     except (WorktreeError, OSError) as error:
         remedy = f"git worktree unlock {path}; git worktree remove {path}; git branch -D {branch}"
         checkout.ledger.places.append(("empty, but still noted by git", f"{path} and {branch}: {error}; {remedy}"))
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

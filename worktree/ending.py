@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from worktree.checkout import LOST, Checkout
 from worktree.cleanup import EMPTY, Cleaned
 from worktree.errors import WorktreeError
 from worktree.ledger import Ledger
+from worktree.moments import written_now
 from worktree.record import Retained, aside_of
 from worktree.rescue import made_elsewhere
 
@@ -87,7 +87,7 @@ def _put_down(checkout: Checkout, why: str, places: list[tuple[str, str]]) -> No
 
     Where that is said already it stays, whatever keeps a person from releasing it.
     """
-    moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    moment = written_now()
     with suppress(OSError, ValueError):  # then it is looked at once more
         said = checkout.directory.retained() or Retained(why=why, moment=moment, places=tuple(places))
         checkout.directory.retain(said)

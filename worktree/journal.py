@@ -6,11 +6,11 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
 from worktree.durable import make_directory, sync_directory
+from worktree.moments import written_now
 from worktree.reading import read_regular
 
 _LONGEST = 1 << 24  # bytes
@@ -63,7 +63,7 @@ class Journal:
         if self.file is None:
             return
         known = {key: self._redact(fact) if isinstance(fact, str) else fact for key, fact in facts.items()}
-        entry = {"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "step": step, **known}
+        entry = {"at": written_now(), "step": step, **known}
         self._waiting += (json.dumps(entry) + "\n").encode()
         try:
             if self._descriptor is None:

@@ -4,11 +4,11 @@ A refusal of that one branch leads to a rescue ref. A refusal of what is in the 
 the cause may be nobody knows either: those commits stay here, bundled.
 """
 
-from datetime import UTC, datetime
 from enum import Enum
 
 from worktree.checkout import Checkout
 from worktree.errors import GitError, PushRefused, WorktreeError
+from worktree.moments import written_now
 from worktree.refusal import RefusalKind
 from worktree.rescue import keep, publish
 from worktree.store import Manifest, Store, write_manifest
@@ -89,7 +89,7 @@ def _open_store(checkout: Checkout, commit: str) -> Store:
         path=str(checkout.record.path),
         head=commit,
         failed=True,
-        moment=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        moment=written_now(),
         rows=(),
     )
     write_manifest(store.path, manifest)

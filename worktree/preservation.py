@@ -10,6 +10,7 @@ from worktree.files import list_files, stage_all
 from worktree.git import IDENTITY
 from worktree.ladder import Rung, choose_rung, climb
 from worktree.machine import host_name
+from worktree.moments import written
 from worktree.processes import at_work_in
 from worktree.pushing import push, step_to
 from worktree.rescue import drop_needless, keep, keep_index, keep_made, keep_snapshot, name_left, publish
@@ -218,6 +219,6 @@ def marker_message(reason: str, moment: datetime, host: str) -> str:
     room = _LONGEST_SUBJECT - len(f"{_SUBJECT})")
     short = lines[0] if len(lines[0]) <= room else lines[0][: room - 1] + "…"
     return (
-        f"{_SUBJECT}{short})\n\n{moment:%Y-%m-%dT%H:%M:%SZ}, host {host}. "
+        f"{_SUBJECT}{short})\n\n{written(moment)}, host {host}. "
         "Uncommitted work at the time of failure is included in this commit.\n"
     )

@@ -15,6 +15,7 @@ from worktree.descent import Extent, below, listed, measure
 from worktree.errors import GitError, WorktreeError
 from worktree.git import Git
 from worktree.launch import Launch
+from worktree.moments import read_moment
 from worktree.record import read_records
 from worktree.remote import Remote
 from worktree.run_refs import CHECKPOINTS, RESCUE
@@ -53,9 +54,7 @@ class Rescued:
     def moment(self) -> datetime:
         """When the run ended, as far as that is known, else when it began."""
         try:
-            return datetime.strptime(self.manifest.moment if self.manifest else "", "%Y-%m-%dT%H:%M:%SZ").replace(
-                tzinfo=UTC
-            )
+            return read_moment(self.manifest.moment if self.manifest else "")
         except ValueError:
             return began(self.run_id)
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from worktree.checkout import Checkout
 from worktree.checkpoint import move_checkpoint, trailers_of
 from worktree.launch import Launch
+from worktree.moments import written
 from worktree.origin import Origin
 from worktree.remote import ABSENT, RefUpdate
 from worktree.run_refs import checkpoint_ref, rescue_ref
@@ -35,7 +36,7 @@ class Checkpoint:
     is_fenced: bool = True
 
     def __str__(self) -> str:
-        return f"the checkpoint of {self.moment:%Y-%m-%dT%H:%M:%SZ} of run {self.run_id} on {self.host}"
+        return f"the checkpoint of {written(self.moment)} of run {self.run_id} on {self.host}"
 
 
 def read_checkpoints(launch: Launch, origin: Origin | None, there: Mapping[str, str]) -> Sequence[Checkpoint]:
