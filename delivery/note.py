@@ -21,6 +21,7 @@ _MOST_LINES = 12  # of places, and of what went wrong besides
 _MEANING = {
     "failure marker": "failure marker: the branch, with what was uncommitted, if anything was",
     "snapshot": "snapshot of the files",
+    "withheld": "withheld: all files, with those that may not be published",
     "head": "head: the commits at HEAD, uncommitted work included",
     "made": "made: commits and stash entries that are on no branch of origin",
     "bundle": "bundle of the commits that origin did not take",

@@ -1,8 +1,11 @@
 """Preserving a Failed run's work: the steps of `Worktree.preserve_failed_run`."""
 
+import os
 import shlex
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 from worktree.checkout import Checkout
 from worktree.errors import BranchRewrittenError, FenceLostError, GitError, WorktreeError
@@ -11,10 +14,13 @@ from worktree.git import IDENTITY
 from worktree.ladder import Rung, choose_rung, climb
 from worktree.machine import host_name
 from worktree.moments import written
+from worktree.naming import some
 from worktree.processes import at_work_in
 from worktree.pushing import push, step_to
-from worktree.rescue import drop_needless, keep, keep_index, keep_made, keep_snapshot, name_left, publish
+from worktree.reading import read_words
+from worktree.rescue import drop_needless, keep, keep_index, keep_made, keep_snapshot, keep_withheld, name_left, publish
 from worktree.run_refs import checkpoint_ref
+from worktree.screening import shown
 from worktree.snapshot import Snapshot, commit_tree
 from worktree.state import State, read_state, state_without_files
 
@@ -126,7 +132,7 @@ def _mark(checkout: Checkout, state: State, base: str, reason: str, snapshot: st
     if state.home != checkout.record.branch or checkout.is_shared():
         taken = checkout.ledger.snapshots[snapshot] if snapshot else None
         return _mark_elsewhere(checkout, state, base, reason, taken)
-    settled = _abort(checkout, state)
+    settled = _abort(checkout, state, snapshot)
     _stage(checkout, settled)
     if settled.branch != checkout.record.branch or not _differs(checkout, settled, base, "--cached"):
         return None
@@ -181,11 +187,35 @@ def _stage(checkout: Checkout, state: State) -> None:
     name_left(checkout, left)
 
 
-def _abort(checkout: Checkout, state: State) -> State:
-    if state.operation is None:
+def _abort(checkout: Checkout, state: State, snapshot: str | None) -> State:
+    if state.operation is None or snapshot is None:
         return state
+    whole = checkout.ledger.snapshots[keep_withheld(checkout, state, snapshot)]
+    in_the_way = sorted({path for head in _heads_before(checkout) for path in _in_the_way(checkout, whole.tree, head)})
+    if in_the_way:
+        named = some([shown(path, checkout.git.redact) for path in in_the_way])
+        command = state.operation.value[0]
+        raise WorktreeError(
+            f"the {command} in it is not aborted, for that would overwrite what no snapshot has: {named}"
+        )
     checkout.git.run(*state.operation.value)
     return read_state(checkout.git, checkout.admin)
+
+
+def _heads_before(checkout: Checkout) -> set[str]:
+    """Return the commits that an abort can go back to, if they are not HEAD."""
+    names = ("rebase-merge/orig-head", "rebase-apply/orig-head", "sequencer/head")
+    return {word for name in names for word in read_words(checkout.admin / name)}
+
+
+def _in_the_way(checkout: Checkout, tree: str, head: str) -> Iterator[str]:
+    """Yield the paths that `head` has and `tree`, a snapshot of all that git does not ignore, has not, but the disk."""
+    flags = ("-r", "-z", "--name-only", "--no-renames", "--diff-filter=A")
+    for path in checkout.git.run("diff-tree", *flags, tree, head, "--").fields:
+        place = checkout.path / path
+        parents = [checkout.path / parent for parent in Path(path).parents[:-1]]
+        if os.path.lexists(place) or any(os.path.lexists(parent) and not parent.is_dir() for parent in parents):
+            yield path
 
 
 def _differs(checkout: Checkout, state: State, base: str, what: str) -> bool:

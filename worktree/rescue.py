@@ -5,8 +5,8 @@ from pathlib import Path
 
 from worktree.checkout import Checkout
 from worktree.durable import sync_directory
-from worktree.errors import PrivateWorkError
-from worktree.files import private_index
+from worktree.errors import PrivateWorkError, WorktreeError
+from worktree.files import Screen, private_index
 from worktree.made import loose_ends, named_commits, tips
 from worktree.naming import some
 from worktree.pushing import push
@@ -16,9 +16,38 @@ from worktree.screening import explained, screen_commits, shown
 from worktree.snapshot import Snapshot, commit_tree, index_tree, take_snapshot
 from worktree.state import State
 
+WITHHELD = "withheld"  # what a rescue ref is called that is never pushed
+
 
 def keep_snapshot(checkout: Checkout, state: State) -> str:
-    """Snapshot the worktree into a local rescue ref; return the ref's name."""
+    """Snapshot the worktree, but for what may not be published, into a local rescue ref; return the ref's name."""
+    return _keep_snapshot(checkout, state, "snapshot", checkout.kept_from_salvage)
+
+
+def keep_withheld(checkout: Checkout, state: State, snapshot: str) -> str:
+    """Snapshot all of the worktree into a local rescue ref that is never pushed, where another one left something out.
+
+    Returns the ref of which of the two has all. Raises WorktreeError when something cannot be kept so.
+    """
+    if not _files(checkout.ledger.snapshots[snapshot].left):
+        return snapshot
+    ref = _keep_snapshot(checkout, state, WITHHELD, _nothing_held_back)
+    if left := _files(checkout.ledger.snapshots[ref].left):
+        named = some([shown(path, checkout.git.redact) for path in left])
+        raise WorktreeError(f"nothing in it is touched, because no snapshot could be made of {named}")
+    return ref
+
+
+def _nothing_held_back(_paths: Collection[str]) -> Mapping[str, str]:
+    return {}
+
+
+def _files(left: Mapping[str, str]) -> list[str]:
+    """Return the paths, but for those of repositories inside: git leaves these alone."""
+    return [path for path in left if not path.endswith("/")]
+
+
+def _keep_snapshot(checkout: Checkout, state: State, name: str, screen: Screen) -> str:
     subject = f"nightkeep: snapshot of {checkout.record.branch}"
     snapshot = take_snapshot(
         checkout.git,
@@ -26,10 +55,10 @@ def keep_snapshot(checkout: Checkout, state: State) -> str:
         checkout.path,
         state,
         scratch=checkout.directory.path,
-        screen=checkout.kept_from_salvage,
+        screen=screen,
         subject=subject,
     )
-    ref = keep(checkout, "snapshot", snapshot.commit)
+    ref = keep(checkout, name, snapshot.commit)
     checkout.ledger.snapshots[ref] = snapshot
     name_left(checkout, snapshot.left)
     return ref
@@ -89,9 +118,11 @@ def publish(checkout: Checkout, ref: str) -> bool:
     """Push a local rescue ref to the ref of the same name on origin, which must not exist there.
 
     False when it stays here, named, because it would carry a commit along that was the person's alone, or something
-    that looks like a secret. Raises GitError when origin does not take it.
+    that looks like a secret, or was made of what is withheld. Raises GitError when origin does not take it.
     """
     commit = checkout.ledger.local[ref]
+    if ref.startswith(rescue_ref(checkout.record.run_id, WITHHELD)):
+        return False
     found = screen_commits(
         checkout.shared,
         [commit],

@@ -81,7 +81,7 @@ def state_of(status: Status, admin: Path) -> State:
         home=_rebased_branch(admin) or status.branch,
         operation=_operation(admin),
         unmerged=tuple(path for code, path in status.rows if code == "u"),
-        staged=frozenset(path for code, path in status.rows if len(code) == 2 and code[0] != "."),
+        staged=frozenset(path for code, path in status.rows if code == "u" or (len(code) == 2 and code[0] != ".")),
         index_only=any(len(code) == 2 and "." not in code for code, _ in status.rows),
         other_heads=_other_heads(admin),
     )

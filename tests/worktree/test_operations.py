@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.worktree.runs import create, gone, kept, kept_locally, origin_has, rescue_ref, stored
 from tests.world import World, commit, git
-from worktree import PreservationError, Preserved, UnsettledError, Worktree
+from worktree import Limits, PreservationError, Preserved, UnsettledError, Worktree
 
 OPERATIONS = ["merge", "rebase", "cherry-pick", "revert", "am"]
 
@@ -65,6 +66,45 @@ def test_every_byte_of_an_unfinished_operation_can_be_read_from_origin(
     snapshot = git(world.origin, "log", "-1", "--format=%B", rescue_ref(wt, "snapshot"))
     assert f"Unfinished operation: {operation}." in snapshot
     assert resolved or re.search(r"Unresolved conflicts in:\n  a\.txt", snapshot)
+
+
+@pytest.mark.parametrize("why", ["secret", "large"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_may_not_be_published_of_an_unfinished_operation_is_kept_here(
+    world: World, operation: str, why: str
+) -> None:
+    held_back = "x" * 2000 if why == "large" else f"token = ghp_{'aB3dE6gH9jK2' * 3}"
+    with create(world, limits=Limits(lock=0.3, file=1000 if why == "large" else 10**6)) as wt:
+        stop_half_way(wt, operation)
+        contents = {name: f"{name} {held_back}\n" for name in ("a.txt", "b.txt")}
+        for name, content in contents.items():
+            (wt.path / name).write_text(content)
+        (wt.path / "n.txt").write_text("new\n")
+        with suppress(PreservationError):  # git refuses some of these aborts
+            wt.preserve_failed_run("main", "x")
+    kept_there = {path.read_text() for path in wt.path.glob("*.txt")}
+    assert all(content in kept_there or kept_locally(world, content) for content in contents.values())
+    assert not any(origin_has(world, content) for content in contents.values())
+    assert origin_has(world, "new\n")
+    assert ("left out of the commit", "b.txt") in {(what, where[:5]) for what, where in wt.ending.places}
+
+
+@pytest.mark.parametrize("ignored", ["secret.env", "scratch/deep/notes.txt"])
+def test_an_abort_overwrites_nothing_that_git_ignores(world: World, ignored: str) -> None:
+    with create(world) as wt:
+        stop_half_way(wt, "rebase")
+        git(wt.path, "rebase", "--abort")
+        top = ignored.partition("/")[0]
+        (wt.path / top).write_text("tracked\n")
+        git(wt.path, "add", "--force", top)
+        git(wt.path, "commit", "-q", "-m", "track what is ignored")
+        git(wt.path, "rebase", "side", check=False)
+        (wt.path / ignored).parent.mkdir(parents=True, exist_ok=True)
+        (wt.path / ignored).write_text("precious\n")
+        with pytest.raises(PreservationError, match=f"would overwrite what no snapshot has: {top}"):
+            wt.preserve_failed_run("main", "x")
+    assert kept(wt, world)
+    assert (wt.path / ignored).read_text() == "precious\n"
 
 
 def test_an_unfinished_merge_is_aborted_on_the_branch(world: World) -> None:
