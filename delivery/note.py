@@ -260,8 +260,12 @@ def _rescued(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
     if show is None:
         return ""
     if outcome.rescued is None:
-        what = "**Rescued** is what the Issue branch on origin does not hold."
-        return f"{what} In the clone on {_code(facts.host, room)}:\n\n{fenced(show, 'sh')}"
+        anywhere = ""
+        if refs := [ref for ref in outcome.refs if _RESCUED.search(ref)]:
+            log = f"git log --stat -m --first-parent origin/{shlex.quote(outcome.base)}..FETCH_HEAD"
+            anywhere = f"\n\nIn any other clone:\n\n{fenced(f'git fetch origin {refs[-1]} && {log}', 'sh')}"
+        what = "**Rescue refs** keep what may not be on the Issue branch."
+        return f"{what} In the clone on {_code(facts.host, room)}:\n\n{fenced(show, 'sh')}{anywhere}"
     if outcome.preserved is Preserved.ORIGIN and _HERE not in dict(_worth_saying(outcome)):
         return ""
     commands = f"{show}\nnightkeep rescue restore {outcome.run_id} --to DIRECTORY"

@@ -184,7 +184,7 @@ def _open_issue(github: GitHub, url: IssueUrl) -> Issue:
             f"issue #{url.number} does not exist in {url.repository}, or the token may not read it"
         ) from error
     if issue.is_pull_request:
-        raise PreflightError(f"#{url.number} is a pull request, not an issue")
+        raise PreflightError(f"#{url.number} is a pull request, not an issue; name the issue that it is for")
     if IssueUrl.parse(issue.url) not in (None, url) and f"/{url.repository}/".lower() not in issue.url.lower():
         raise PreflightError(f"issue #{url.number} was transferred to {issue.url}")
     if not issue.is_open:

@@ -49,6 +49,8 @@ def picking(access: Access, base: str | None, flags: dict[str, object]) -> Picki
     except Interrupted:
         raise
     except GitError as error:
+        if error.refused_credential:
+            raise PreflightError(f"origin: {error.refused_credential}; give a token that is valid") from error
         raise PreflightError(f"origin does not answer: {' '.join(error.stderr.split()) or error}") from error
     loaded = repository_settings(
         launch,

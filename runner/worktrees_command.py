@@ -252,7 +252,7 @@ def _tell(access: Access, one: Listed, ending: Ending) -> None:
     if _is_kept(one, ending):
         _print(f"what was kept of it, and how to get it back: nightkeep rescue show {one.run_id}")
     else:
-        access.say("origin has everything that was in it")
+        access.say("everything that was in it is on origin, was copied in and is in the clone, or can be made again")
 
 
 def _is_kept(one: Listed, ending: Ending) -> bool:

@@ -12,7 +12,7 @@ from worktree.naming import some
 from worktree.pushing import push
 from worktree.remote import ABSENT, RefUpdate
 from worktree.run_refs import rescue_ref
-from worktree.screening import explained, screen_commits, shown
+from worktree.screening import explained, screen_commits, screen_files, shown
 from worktree.snapshot import Snapshot, commit_tree, index_tree, take_snapshot
 from worktree.state import State
 
@@ -77,6 +77,17 @@ def keep_index(checkout: Checkout, state: State) -> None:
     subject = f"nightkeep: snapshot of {checkout.record.branch}\n\nOf its index alone: its files were gone.\n"
     commit = commit_tree(checkout.shared, tree, [state.head], subject)
     checkout.ledger.snapshots[keep(checkout, "snapshot", commit)] = Snapshot(commit, tree, tree, {})
+
+
+def name_suspects(checkout: Checkout, paths: Collection[str]) -> None:
+    """Name the files, which were committed for an agent, that look like they hold a secret which origin has not."""
+    git = checkout.git
+    found = screen_files(git, checkout.path, paths, checkout.record.pinned, limit=git.limits.screen)
+    for path, rule in sorted(found.items()):
+        if " " not in rule:
+            advice = "if it is one, revoke it and take it off the branch"
+            place = f"{shown(path, git.redact)} {explained(rule)}; {advice}"
+            checkout.ledger.places.append(("committed all the same", place))
 
 
 def name_left(checkout: Checkout, left: Mapping[str, str]) -> None:

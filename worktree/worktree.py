@@ -33,7 +33,7 @@ from worktree.origin import Origin
 from worktree.preservation import preserve
 from worktree.pushing import push_branch
 from worktree.reclaim import reclaim, reopen
-from worktree.rescue import keep_snapshot, publish
+from worktree.rescue import keep_snapshot, name_suspects, publish
 from worktree.state import read_state, why_unsettled
 from worktree.takeover import Takeover, go_on
 
@@ -316,6 +316,7 @@ class Worktree:
     def _commit_everything(self, listing: Listing, subject: str) -> list[str]:
         git = self._checkout.git
         left = sorted(stage_all(git, listing, self.path, self._checkout.kept_from_delivery))
+        name_suspects(self._checkout, (listing.changed | listing.untracked) - set(left))
         if not git.answers("diff-index", "--cached", "--quiet", "HEAD", "--"):
             message = git.redact(subject).encode(errors="surrogateescape")
             flags = ("--quiet", "--no-verify", "--cleanup=whitespace", "--file=-")

@@ -1,11 +1,12 @@
 """Starting and stopping a hub."""
 
+import fcntl
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType, MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self
@@ -38,13 +39,14 @@ class Hub:
 
         ROOT/hub.sqlite3                      issues, pull requests, labels, comments, and which repository is where
         ROOT/repositories/OWNER/NAME.git      the repositories that were created through the API
+        ROOT/hub.lock                         held while it is served
 
     `port` 0 takes a free one. `repositories` are bare ones that are served in place under the name OWNER/NAME; they are
     remembered. `tokens` None lets every token that is not empty do everything. `checks` are done with what is pushed to
     any repository. `observe` gets every exchange with the API, on the server's thread.
 
-    Entering raises ValueError when a repository cannot be served, and OSError when the port is taken; nothing is
-    served then.
+    Entering raises ValueError when a repository cannot be served, and OSError when the port is taken or another hub is
+    served from `root`; nothing is served then.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class Hub:
         from runner.hub.store import Store
 
         self._root.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(_alone(self._root))
         store = Store(self._root / "hub.sqlite3")
         stack.callback(store.close)
         _adopt(store, self._repositories)
@@ -205,6 +208,17 @@ def _adopt_one(store: "Store", full_name: str, path: Path) -> None:
                 f"{full_name} is served from {known.path} already: leave {path} out, or use another --root"
             )
         store.repositories.move(known, path)
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Keep every other hub from the directory while the block runs. Raises OSError where one is served from it."""
+    with (root / "hub.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OSError(f"another hub is served from {root}: end it, or use another --root") from None
+        yield
 
 
 def _listener(port: int) -> socket.socket:

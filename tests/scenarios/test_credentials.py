@@ -89,6 +89,7 @@ def test_no_new_token(stage: Stage, followed_by: str | None) -> None:
         result = stage.run(stage.issue(), stage.agent(f"{words}; {MAKES}"), "--json")
     document = result.document
     assert (result.status, document["stage"], document["preserved"]) == (3, "push", "machine"), result
+    assert document["code"] == "token-refused"
     (kept,) = stage.worktrees()
     assert git(kept, "show", "HEAD:lamp.txt") == "on"
     said = f"GitHub no longer takes the token of the token file {stage.token_file}: it has expired or was revoked"
@@ -96,6 +97,10 @@ def test_no_new_token(stage: Stage, followed_by: str | None) -> None:
     (told,) = [line for line in document["secondary"] if line.startswith(said)]
     assert told.endswith(f"; write a valid token into it, then bring the work to origin: {push}")
     assert result.stderr.count(told) == 1
+    assert result.stderr.splitlines()[-3:-1] == [
+        f"nightkeep: before you go on, bring its commits to origin: {push}",
+        f"nightkeep: and release the worktree: nightkeep worktrees release {kept}",
+    ]
     assert told in Path(document["command_log"]).read_text()
     assert len(stage.hub.requests) <= 2, f"a storm: {stage.hub.requests}"
     kept_secret(stage, result)

@@ -146,3 +146,14 @@ def test_work_on_another_head_goes_without_its_secret(world: World) -> None:
     assert names_on_origin(world, rescue_ref(wt, "head")) == {".gitignore", "a.txt", "b.txt", "n.txt"}
     assert not origin_has(world, TOKEN)
     assert (stored(world, wt) / "settings.py").read_text() == TOKEN
+
+
+def test_what_is_committed_for_an_agent_though_it_looks_like_a_secret_is_named(world: World) -> None:
+    with create(world) as wt:
+        (wt.path / "settings.py").write_text(TOKEN)
+        (wt.path / "n.txt").write_text("new\n")
+        assert wt.settle("made") == ()
+        wt.push()
+    assert names_on_origin(world, "issue-7") == {".gitignore", "a.txt", "b.txt", "n.txt", "settings.py"}
+    (named,) = [where for what, where in wt.ending.places if what == "committed all the same"]
+    assert named.startswith("settings.py looks like a secret (github-pat); if it is one, revoke it")

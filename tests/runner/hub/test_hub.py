@@ -211,3 +211,10 @@ def test_a_request_under_another_name_is_turned_away(hub: Hub) -> None:
 )
 def test_markdown_is_shown_and_html_is_not(text: str, shown: str) -> None:
     assert markdown(text) == shown
+
+
+def test_one_hub_alone_is_served_from_a_directory(tmp_path: Path) -> None:
+    with Hub(tmp_path), pytest.raises(OSError, match="another hub is served from"), Hub(tmp_path):
+        pass
+    with Hub(tmp_path):
+        pass
