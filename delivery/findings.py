@@ -347,7 +347,7 @@ def _own_ways(probed: Probed) -> Iterator[Finding]:
         name="agent-push",
         level=Level.NOTICE,
         sentence=sentence,
-        remedy="run Nightkeep as a user without them, or protect the Base branch",
+        remedy="run Nightkeep as a user of its own that cannot push, or protect the Base branch",
     )
 
 

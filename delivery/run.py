@@ -6,7 +6,7 @@ from pathlib import Path
 
 from delivery.after_merge import finish_merged
 from delivery.base_fix import BaseFixes
-from delivery.branches import Continuation
+from delivery.branches import Continuation, branch_name
 from delivery.causes import Stage
 from delivery.claim import Claim
 from delivery.conventions import Conventions
@@ -14,8 +14,7 @@ from delivery.delivery import Delivery, Opening, issue_opening
 from delivery.errors import GitHubError, PreflightError
 from delivery.failure import code_of, judge
 from delivery.issue_text import read_text
-from delivery.note import continued_by
-from delivery.outcome import Outcome, Result
+from delivery.outcome import Outcome
 from delivery.parts import Parts
 from delivery.preflight import Plan, preflight, unanswered
 from delivery.probes import examine
@@ -59,7 +58,6 @@ class Run(Parts):
             outcome = self._work(plan, conventions, sessions, claim)
             outcome = replace(outcome, continued=isinstance(plan.choice, Continuation))
             outcome = publish(self, plan.issue.number, before, outcome)
-            outcome = self._with_the_way_on(outcome)
             if outcome.merged:
                 outcome = finish_merged(self, claim, outcome)
             if outcome.left_nothing:
@@ -170,11 +168,6 @@ class Run(Parts):
                 claim.withdraw()
             raise PreflightError(f"{error}; wait for its end") from error
 
-    def _with_the_way_on(self, outcome: Outcome) -> Outcome:
-        if outcome.result in (Result.DELIVERED, Result.POLICY_REFUSAL):
-            return outcome
-        return replace(outcome, continue_command=continued_by(outcome, self.continue_command))
-
     def _base_fixes(self, stages: Stages, conventions: Conventions) -> BaseFixes | None:
         if self.child_runs is None:
             return None
@@ -196,6 +189,8 @@ class Run(Parts):
         """Say where the Run works, and which earlier runs have left commits here that its branch does not have."""
         goes_on = isinstance(plan.choice, Continuation)
         start = f"going on from origin's {plan.branch}" if goes_on else f"starting from origin's {plan.base}"
+        if not goes_on and plan.branch != branch_name(plan.issue.number, 1):
+            start += ", because the pull request of the branch before is merged or closed"
         self.report(f"working in {worktree.path} on {worktree.branch}, {start}")
         _report_included(worktree, self.report)
         for run_id in runs_that_left(self.launch, plan.branch):

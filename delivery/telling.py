@@ -8,7 +8,15 @@ from delivery.errors import is_for_later
 from delivery.failure import Failure
 from delivery.github import PullRequest
 from delivery.goal import Goal
-from delivery.note import NoteFacts, failure_note, note_marker, overtaken_marker, resolved_note, with_earlier
+from delivery.note import (
+    NoteFacts,
+    continued_by,
+    failure_note,
+    note_marker,
+    overtaken_marker,
+    resolved_note,
+    with_earlier,
+)
 from delivery.outcome import Outcome, Result
 from delivery.parts import Parts
 from delivery.text import end_of
@@ -22,13 +30,16 @@ def publish(parts: Parts, issue: int, before: PullRequest | None, outcome: Outco
     """Write the Failure note, or turn an earlier one into a short "resolved by"; trouble is only added.
 
     `before` is the pull request that was there before. A note is on the disk before GitHub is asked; what GitHub may
-    take later stays there, see `untold`.
+    take later stays there, see `untold`. The outcome has the command to go on where a Run is needed for that.
     """
     if outcome.result is not Result.DELIVERED:
         outcome = replace(outcome, note=_note(parts, outcome))
     parts.journal.enter("note", cause=outcome.cause)
     with kept(parts, outcome) as file:
-        return _told(parts, issue, before, outcome, file)
+        outcome = _told(parts, issue, before, outcome, file)
+    if outcome.result in (Result.DELIVERED, Result.POLICY_REFUSAL):
+        return outcome
+    return replace(outcome, continue_command=continued_by(outcome, parts.continue_command))
 
 
 def _told(parts: Parts, issue: int, before: PullRequest | None, outcome: Outcome, file: Path | None) -> Outcome:

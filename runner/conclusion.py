@@ -131,12 +131,19 @@ def _lines(outcome: Outcome, url: str | None, command_log: CommandLog) -> list[s
     if show := show_command(outcome):
         places.append(f"what was rescued: {show}")
     logs = (("Session log", outcome.session_log), ("Command log", command_log.path))
+    return [first, *places, *(f"{what}: {path}" for what, path in logs if path), *to_go_on(outcome)]
+
+
+def to_go_on(outcome: Outcome) -> list[str]:
+    """Return what a person does to go on after a Run, in order; nothing where no Run is needed for that."""
+    if not outcome.continue_command:
+        return []
     mends = f", with {outcome.base} mended first by a Run of its own" if outcome.code is Code.CHECKS_INHERITED else ""
-    on = [f"to go on{mends}: {outcome.continue_command}"] if outcome.continue_command else []
-    if on and (before := before_going_on(outcome)):
+    on = [f"to go on{mends}: {outcome.continue_command}"]
+    if before := before_going_on(outcome):
         push, release = before
         on = [f"before you go on, bring its commits to origin: {push}", f"and release the worktree: {release}", *on]
-    return [first, *places, *(f"{what}: {path}" for what, path in logs if path), *on]
+    return on
 
 
 def _print(text: str) -> None:

@@ -22,6 +22,8 @@ from pathlib import Path
 
 import requests
 
+from runner.exit_codes import signal_exit_code
+
 _REPOSITORY = "keeper/lighthouse"
 _NIGHTKEEP = [sys.executable, "-P", "-m", "runner"]
 _PATIENCE = 30.0  # seconds for the hub to answer, and for an agent to get half-way
@@ -77,11 +79,15 @@ def run_demo() -> int:
     _seal()
     root = Path(tempfile.mkdtemp(prefix="nightkeep-demo-"))
     _say(f"Everything happens in {root}, which is kept.\n")
-    with _served(root / "hub") as address:
-        demo = _Demo(root, address)
-        demo.prepare()
-        shown = [demo.run(number, agent) for number, (_, _, agent) in enumerate(_ISSUES, start=1)]
-        demo.conclude(shown)
+    try:
+        with _served(root / "hub") as address:
+            demo = _Demo(root, address)
+            demo.prepare()
+            shown = [demo.run(number, agent) for number, (_, _, agent) in enumerate(_ISSUES, start=1)]
+            demo.conclude(shown)
+    except KeyboardInterrupt:
+        _say(f"\nInterrupted. To remove everything: rm -r {shlex.quote(str(root))}")
+        return signal_exit_code(signal.SIGINT)
     return 0 if [run.status for run in shown] == [0, 1, 128 + signal.SIGINT] else 1
 
 
@@ -128,7 +134,11 @@ class _Demo:
         ) as process:
             if agent == "wait":
                 self._interrupt_half_way(process, number)
-            output, _ = process.communicate()
+            try:
+                output, _ = process.communicate()
+            except KeyboardInterrupt:
+                process.wait()  # it still brings its work to the hub
+                raise
         _say(f"{output.strip()}\nexit status {process.returncode}\n")
         return _Shown(number, process.returncode, output.strip())
 

@@ -14,6 +14,7 @@ from delivery.recovery import recover
 from delivery.unfinished import Unfinished, read_unfinished
 from delivery.untold import tell
 from runner.agents import agent_named
+from runner.conclusion import to_go_on
 from runner.logs import find_logs
 from runner.spool import Follower
 from worktree import (
@@ -163,6 +164,8 @@ class Recovery:
             self.report(f"{what}: {where}")
         if outcome.pull_request:
             self.report(f"the pull request is {outcome.pull_request.url}")
+        for line in to_go_on(outcome):
+            self.report(line)
         written = Path(str(journal.file))
         log = written.with_name(written.name.replace("-journal", "-command")).with_suffix(".log")
         with suppress(OSError), log.open("a", encoding="utf-8") as file:

@@ -134,3 +134,29 @@ def test_a_hub_whose_root_is_a_file(tmp_path: Path) -> None:
     result = nightkeep("hub", "--root", str(tmp_path / "file"), cwd=tmp_path)
     assert (result.status, result.stdout) == (2, ""), result
     assert "Traceback" not in result.stderr
+
+
+def test_an_interrupted_demo_says_how_to_be_rid_of_it(tmp_path: Path) -> None:
+    """As Ctrl-C does it: everybody in the foreground gets the signal."""
+    with subprocess.Popen(
+        [*NIGHTKEEP, "demo"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("nightkeep: starting the agent"):
+                os.killpg(process.pid, signal.SIGINT)
+                break
+        said += process.stdout.readlines()
+        assert process.wait(_PATIENCE) == 130, said
+    text = "".join(said)
+    assert "Interrupted. To remove everything: rm -r " in text
+    assert "Traceback" not in text
+    assert "failed: interrupted by SIGINT" in text
+    subprocess.run(shlex.split(text.split("To remove everything: ", 1)[1]), check=True)

@@ -140,7 +140,9 @@ def test_what_a_dead_runs_session_has_left_running_is_stopped_before_its_work_is
     writer = subprocess.Popen(["sh", "-c", late], cwd=worktree, env={**os.environ, "NIGHTKEEP_RUN": record.name})
     try:
         wait_for((worktree / "late.txt").exists)
-        assert recover(stage).status == 3
+        done = recover(stage)
+        assert done.status == 3, str(done)
+        assert f"nightkeep: to go on: nightkeep run {stage.url(1)} --agent " in done.stderr
         assert writer.wait(10) == -signal.SIGTERM
     finally:
         writer.kill()

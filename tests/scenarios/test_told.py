@@ -136,7 +136,7 @@ def test_the_branch_that_an_agent_left_is_named(stage: Stage) -> None:
 
 def test_a_session_that_ended_well_elsewhere_names_the_branch(stage: Stage) -> None:
     result = run(stage, f"git checkout -q -b their-way; {LIGHT}")
-    assert "HEAD on their-way, not on issue-1" in told(stage, result)
+    assert "the branch their-way checked out, and not issue-1" in told(stage, result)
     assert stage.world.origin_file("issue-1", "lamp.txt") == "on"
 
 
