@@ -106,6 +106,23 @@ def test_no_new_token(stage: Stage, followed_by: str | None) -> None:
     kept_secret(stage, result)
 
 
+def test_the_way_on_that_is_told_after_a_token_died(stage: Stage) -> None:
+    with meanwhile(stage, dies(stage, None)) as words:
+        result = stage.run(stage.issue(), stage.agent(f"{words}; {MAKES}; exit 3"))
+    push, release, run_again = (line.split(": ", 2)[2] for line in result.stderr.splitlines()[-3:])
+    stage.token_file.write_text(NEXT)
+    recovered = stage.command("recover", "--token-file", str(stage.token_file))
+    assert recovered.status == 3, recovered
+    assert "**Cause:** `the agent exited 3`" in stage.note(1)
+    (stage.root / "helper").write_text(f"#!/bin/sh\nprintf 'username=x\\npassword={NEXT}\\n'\n")
+    (stage.root / "helper").chmod(0o755)
+    git(stage.clone, "-c", f"credential.helper={stage.root / 'helper'}", *shlex.split(push)[1:])
+    assert stage.command(*shlex.split(release)[1:], "--yes").status == 0, stage.last
+    again = stage.command(*shlex.split(run_again)[1:])
+    assert (again.status, stage.world.origin_file("issue-1", "lamp.txt")) == (1, "on"), again
+    assert "going on from origin's issue-1" in again.stderr
+
+
 def test_a_token_that_cannot_be_read_afresh_any_more(stage: Stage) -> None:
     def change() -> None:
         stage.token_file.unlink()
