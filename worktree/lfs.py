@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from worktree.errors import WorktreeError
 from worktree.git import Git
 
 _LONGEST_POINTER = 1024  # bytes; the specification's
@@ -87,7 +88,9 @@ def _blobs(answer: bytes) -> Iterator[bytes]:
     """Yield the contents in what `git cat-file --batch` wrote: `<id> blob <size>`, a line end, them, a line end."""
     place = 0
     while place < len(answer):
-        end = answer.index(b"\n", place)
+        end = answer.find(b"\n", place)
+        if end < 0:
+            raise WorktreeError("what git answered about Git LFS objects is cut short")
         words = answer[place:end].split(b" ")
         place = end + 1
         if words[-1] != b"missing":

@@ -92,7 +92,7 @@ class Remote:
             try:
                 listed = self._run(git, *arguments, limit=git.limits.command * _FIRST_LOOK).text
             except GitTimeoutError:
-                # Git and its helper were seen to wait for each other for good; asked anew they answered at once.
+                # A process of the same user, an agent's too, can read from a pipe what git then waits for in vain.
                 listed = self._run(git, *arguments).text
         rows = (line.split("\t", 1) for line in listed.splitlines())
         return {ref: oid for oid, ref in rows}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from worktree.errors import Interrupted
+from worktree.errors import GitError, Interrupted
 from worktree.git import Git
 from worktree.reading import read_regular
 from worktree.redaction import Redactor
@@ -255,8 +255,12 @@ def _read(git: Git, objects: Collection[_Object]) -> Iterator[tuple[_Object, byt
         output = git.run("cat-file", "--batch", "--buffer", stdin=ids).stdout
         position = 0
         for item in batch:
-            start = output.index(b"\n", position) + 1
+            start = output.find(b"\n", position) + 1
             position = start + item.size + 1
+            if not start or position > len(output):  # an agent may have read from git's pipe
+                raise GitError(
+                    ("git", "cat-file", "--batch"), git.directory, status=0, stderr="its answer is cut short"
+                )
             yield item, output[start : start + item.size]
 
 

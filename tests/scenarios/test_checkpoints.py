@@ -99,30 +99,38 @@ def test_secret_is_in_no_checkpoint_on_origin(stage: Stage) -> None:
 
 
 def test_token_is_in_no_process_while_a_checkpoint_is_sent(stage: Stage) -> None:
-    """The agent reads what it may of every process there is, all the time, and prints what looks like the token."""
+    """The agent reads what it may of every process of its Run, all the time, and notes what looks like the token."""
     spy = stage.root / "spy.py"
     spy.write_text(
         """\
-import os, pathlib, re, sys, time
+import ctypes, os, pathlib, sys, time
 token = b"writer-token-" + b"0001"
 end = time.monotonic() + 20
 found = pathlib.Path(sys.argv[1])
+
+def peek(path):
+    # By tee(2), which leaves it there: reading would take it from whoever waits for it.
+    pipe, (source, sink) = os.open(path, os.O_RDONLY | os.O_NONBLOCK), os.pipe()
+    try:
+        nonblocking = 2
+        return os.read(source, 4096) if ctypes.CDLL(None).tee(pipe, sink, 4096, nonblocking) > 0 else b""
+    finally:
+        for descriptor in (pipe, source, sink):
+            os.close(descriptor)
+
 while time.monotonic() < end and not pathlib.Path("stop").exists():
     for process in pathlib.Path("/proc").iterdir():
         if not process.name.isdigit() or int(process.name) == os.getpid():
             continue
-        for part in ("environ", "cmdline"):
-            try:
-                if token in (process / part).read_bytes():
-                    found.write_text(part)
-            except OSError:
-                pass
         try:
-            for descriptor in (process / "fd").iterdir():
-                if os.readlink(descriptor).startswith("pipe:") and b"git" in (process / "cmdline").read_bytes():
-                    pipe = os.open(descriptor, os.O_RDONLY | os.O_NONBLOCK)
-                    if token in os.read(pipe, 4096):
-                        found.write_text("pipe")
+            environ, command = ((process / part).read_bytes() for part in ("environ", "cmdline"))
+            if os.fsencode(found.parent) not in environ + command:
+                continue  # of another Run on this machine, whose token may be the same
+            if token in environ + command:
+                found.write_text("environ or cmdline")
+            for descriptor in (process / "fd").iterdir() if b"git" in command else ():
+                if os.readlink(descriptor).startswith("pipe:") and token in peek(descriptor):
+                    found.write_text("pipe")
         except OSError:
             pass
 """

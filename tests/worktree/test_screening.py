@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -274,6 +275,22 @@ def test_of_very_many_old_tokens_a_new_one_is_told(world: World) -> None:
     assert screen_files(here, world.launch, ["a.txt"], before) == {}
     put(world.launch, "a.txt", "".join([*tokens, GITHUB]))
     assert screen_files(here, world.launch, ["a.txt"], before) == {"a.txt": "github-pat"}
+
+
+def test_an_answer_of_git_that_somebody_else_has_read_is_an_error(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (world.launch / "n.txt").write_text("harmless, as far as it goes\n" * 100)
+    made = commit(world.launch, "n")
+    program, real = tmp_path / "programs" / "git", shutil.which("git")
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *"cat-file --batch "*) {real} "$@" | head -c 300;; *) {real} "$@";; esac\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    with pytest.raises(GitError, match="its answer is cut short"):
+        screen_commits(Git(directory=world.launch), [made], [])
 
 
 def test_with_nothing_found_git_is_not_asked_for_what_was_before(world: World) -> None:
