@@ -83,7 +83,7 @@ def _check_record(trace: Trace) -> None:
         r"fsync\(\d+<\S*/runs/\.new-[^/]*>",
         r'rename\("\S*/runs/\.new-',
         r"fsync\(\d+<\S*/runs>",
-        r'execve\(.*"update-ref", "-m", "nightkeep 2',
+        r'execve\(.*"update-ref", "--no-deref", "-m", "nightkeep 2',
         r'execve\(.*"worktree", "add"',
         r"fsync\(\d+<\S*/checkout\.json\.partial>",
     )

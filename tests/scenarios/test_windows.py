@@ -68,7 +68,7 @@ def _run_killed(stage: Stage, window: Window) -> int:
         Window("worktree add", "after"),
         Window("refs/heads/issue-1", "after"),
         Window("worktree remove", "before"),
-        Window("update-ref -d refs/heads/issue-1", "before"),
+        Window("update-ref --no-deref -d refs/heads/issue-1", "before"),
     ],
     ids=str,
 )
@@ -107,7 +107,7 @@ def test_a_worktree_is_owned_from_the_moment_that_it_can_be_seen(stage: Stage) -
     assert stage.world.origin_file("issue-1", "lamp.txt") == "on"
 
 
-@pytest.mark.parametrize("words", ["update-ref -m nightkeep 2", "worktree add"])
+@pytest.mark.parametrize("words", ["update-ref --no-deref -m nightkeep 2", "worktree add"])
 def test_a_git_that_outlives_its_runner_is_stopped_before_anything_is_recovered(stage: Stage, words: str) -> None:
     number, left = stage.issue(), stage.root / "left"
     arguments = ["run", stage.url(number), "--agent", an_agent(stage, "failed")]
