@@ -57,6 +57,11 @@ _CASES = {"scenarios": 1, "worktree": 2}
 _SHARE = 0.1
 
 
+def pytest_configure() -> None:
+    """Let what is started here hear a SIGHUP, which is ignored below `nohup`."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Draw what is played; some tests draw by themselves."""
     if proof.full() or config.getoption("keyword") or any(".py" in argument for argument in config.args):
