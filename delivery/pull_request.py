@@ -13,6 +13,7 @@ from delivery.errors import (
     is_for_later,
 )
 from delivery.github import GitHub, Issue, PullRequest
+from delivery.hidden import visible_characters
 from delivery.text import one_line
 
 _TITLE_LIMIT = 250
@@ -46,7 +47,9 @@ class Marked:
 def describe(issue: Issue, pull_request_text: str, final_text: str) -> Description:
     """Choose title and body: what the agent wrote for that, else the issue's title and the agent's last words."""
     title, _, body = pull_request_text.strip().partition("\n")
-    chosen = one_line(title, _TITLE_LIMIT) or one_line(issue.title, _TITLE_LIMIT) or f"Issue #{issue.number}"
+    titles = (one_line(text, _TITLE_LIMIT) for text in (title, issue.title))
+    # GitHub takes no title that is blank, and nobody reads one without a picture.
+    chosen = next((text for text in titles if visible_characters(text).strip()), f"Issue #{issue.number}")
     return Description(chosen, _closing(issue.number, body.strip() if title else final_text.strip()))
 
 

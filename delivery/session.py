@@ -50,7 +50,7 @@ class SessionResult:
     `cause` is None after a session that ended well, else one sentence that says what went wrong, and `code` is what
     kind of cause that is for an agent. `status` is the agent's exit status, negative for a signal, None when it never
     ran. `final_text` is what the agent said last and `pull_request_text` what it wrote to its `NIGHTKEEP_PR_FILE`, both
-    redacted and possibly empty.
+    redacted, without control characters and possibly empty.
 
     Some agents tell more: `denied` names the tools that the agent was not allowed to use, `unfinished` the work that
     still ran beside it when it ended well, and was stopped, and `resumable` is what resumes the session, empty when

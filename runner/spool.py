@@ -31,6 +31,11 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+def without_controls(text: str) -> str:
+    """Return a text without control characters, but for the ends of its lines and tabs."""
+    return "\n".join(_CONTROL.sub("", _ESCAPE.sub("", line)) for line in re.split(r"\r\n?|\n", text))
+
+
 class _Line(NamedTuple):
     """A line without control characters, and with pictures of them."""
 

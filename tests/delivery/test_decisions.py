@@ -216,6 +216,8 @@ def test_the_issue_is_closed_once(body: str, *, added: bool) -> None:
         ("Add a lamp", "", "Add a lamp"),
         ("Add a lamp", " \n \n", "Add a lamp"),
         ("", "", "Issue #7"),
+        ("Add a lamp", "\u200b\n\nAt last.", "Add a lamp"),
+        ("\u200b", "", "Issue #7"),
         ("Add a lamp", "x" * 300, "x" * 249 + "…"),
     ],
 )

@@ -347,6 +347,12 @@ def test_pull_request_text_is_redacted_and_bounded(world: World) -> None:
     assert 2000 < len(result.pull_request_text.splitlines()) < 3000
 
 
+def test_pull_request_text_has_no_control_characters(world: World) -> None:
+    text = f"Ti\0tle\r\n\r\n\x1b[31mred\x1b[0m\t{SECRET[:4]}\x1b[1m{SECRET[4:]}\rlast\u202e\n"
+    result = world.python(f"import os; open(os.environ['NIGHTKEEP_PR_FILE'], 'w', newline='').write({text!r})")
+    assert result.pull_request_text == "Title\n\nred\t***\nlast\n"
+
+
 def test_links_in_the_exchange_directory_are_not_followed(world: World) -> None:
     (world.directory / "mine").write_text("stays")
     world.run("sh", "-c", 'cd "${NIGHTKEEP_PR_FILE%/*}"; mkdir more; touch more/file; ln -s "$OLDPWD" link')
