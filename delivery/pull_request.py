@@ -20,6 +20,8 @@ _TITLE_LIMIT = 250
 _BODY_LIMIT = 60_000  # characters; GitHub takes 65,536
 # Marks a description that Nightkeep wrote, which a later Run may therefore replace.
 _OURS = "<!-- nightkeep:description -->"
+# What may begin a block of code or of HTML. It may be left open, as text that was cut is, and takes all that follows.
+_SWALLOWS = re.compile(r"`{3}|~{3}|<(?:[!?]|(?:pre|script|style|textarea)\b)", re.IGNORECASE)
 # Marks the pull request of a Failed run where it cannot be a draft.
 RUN_FAILED = "run-failed"
 
@@ -54,11 +56,14 @@ def describe(issue: Issue, pull_request_text: str, final_text: str) -> Descripti
 
 
 def _closing(number: int, body: str) -> str:
-    """Return the body with the words that let GitHub close the issue on a merge, once."""
+    """Return the body with the words that let GitHub close the issue on a merge: once, and where GitHub reads them."""
     body = body if len(body) <= _BODY_LIMIT else f"{body[:_BODY_LIMIT]}…"
-    if re.search(rf"\b(close[sd]?|fix(e[sd])?|resolve[sd]?):? #{number}\b", body, re.IGNORECASE):
-        return f"{body}\n\n{_OURS}"
-    return f"{body}\n\nCloses #{number}\n\n{_OURS}".strip()
+    swallows = _SWALLOWS.search(body)
+    read = body[: swallows.start()] if swallows else body
+    is_said = re.search(rf"(?<!`)\b(close[sd]?|fix(e[sd])?|resolve[sd]?):? #{number}\b", read, re.IGNORECASE)
+    closes = "" if is_said else f"Closes #{number}"
+    parts = (closes, _OURS, body) if swallows else (body, closes, _OURS)
+    return "\n\n".join(part for part in parts if part)
 
 
 class PullRequests:

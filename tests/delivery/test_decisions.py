@@ -199,6 +199,7 @@ def issue(title: str = "Add a lamp", body: str = "") -> Issue:
         ("Closes #17", True),
         ("discloses #7", True),
         ("closes", True),
+        ("say `Closes #7`", True),
     ],
 )
 def test_the_issue_is_closed_once(body: str, *, added: bool) -> None:
@@ -206,6 +207,15 @@ def test_the_issue_is_closed_once(body: str, *, added: bool) -> None:
     assert described.count("Closes #7\n\n<!--") == added + (body == "Closes #7")
     assert "final text" not in described
     assert body in described
+
+
+@pytest.mark.parametrize("opening", ["```sh\nmake", "- ~~~\n  x", "<!-- to do", "<pre>", "<![CDATA["])
+@pytest.mark.parametrize("closes", ["", "\nCloses #7"])
+def test_nothing_that_is_left_open_hides_that_the_issue_is_closed(opening: str, closes: str) -> None:
+    body = f"It shines:\n\n{opening}{closes}"
+    assert describe(issue(), f"Title\n\n{body}", "").body == f"Closes #7\n\n<!-- nightkeep:description -->\n\n{body}"
+    said = describe(issue(), f"Title\n\nCloses #7\n\n{body}", "").body
+    assert said == f"<!-- nightkeep:description -->\n\nCloses #7\n\n{body}"
 
 
 @pytest.mark.parametrize(
