@@ -39,7 +39,8 @@ _UNSHOWN_IN_DIAGRAMS = re.compile(r"^[ \t]*(?:%%|accTitle|accDescr|click\b).*\n?
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _UNSHOWN_IN_FORMULAS = re.compile(rf"\\(?:[hv]?phantom|label)\b\s*(?:{_BRACES}|[^\n]*)")
 
-_ATTRIBUTE = re.compile(r"""(?P<name>[^\s"'<>/=]+)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
+# A name begins where none is going on: looked for from each of its letters, a long one would take minutes.
+_ATTRIBUTE = re.compile(r"""(?<![^\s"'<>/=])(?P<name>[^\s"'<>/=]++)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
 _TAG_IN_TEXT = (
     r"</?(?P<name>[A-Za-z][A-Za-z0-9-]*)"
     r"""(?P<attributes>(?:\s+[A-Za-z_:][\w.:-]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*)\s*/?>"""
