@@ -25,7 +25,7 @@ _LONGEST_SECRET = 1 << 14
 _FINAL_TEXT = 4000
 _BRIEF = 100  # characters
 
-_OPEN_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?![\s\S]*-----END)")
+_KEY_MARK = re.compile(r"-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----")
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -135,12 +135,22 @@ class Follower:
     def _ready(self) -> int:
         """Return how much of what is pending can be redacted now without cutting a secret in two."""
         end = self._pending.rfind("\n") + 1
-        key = _OPEN_KEY.search(self._pending, 0, end)
-        if key is not None and len(self._pending) - key.start() < _LONGEST_SECRET:
-            return self._pending.rfind("\n", 0, key.start()) + 1
+        key = self._open_key(end)
+        if key is not None and len(self._pending) - key < _LONGEST_SECRET:
+            return self._pending.rfind("\n", 0, key) + 1
         if end == 0 and len(self._pending) > self._longest:
             return self._cut()
         return end
+
+    def _open_key(self, end: int) -> int | None:
+        """Return where a private key begins in the lines up to `end` that does not end in them; None for no such."""
+        begun = None
+        for mark in _KEY_MARK.finditer(self._pending, 0, end):
+            if mark[1] == "END":
+                begun = None
+            elif begun is None:
+                begun = mark.start()
+        return begun
 
     def _cut(self) -> int:
         """Return a place in an endless line where no secret is cut: both sides redact as they do together."""
