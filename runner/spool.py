@@ -15,6 +15,7 @@ from delivery.text import one_line
 from runner.agents import Agent, Conversation, any_command, shown
 from runner.agents.events import Event
 from runner.logs import create_log
+from worktree.reading import open_regular
 
 # How much is read at a time, and how long a line of text may grow before it is passed on in pieces.
 _PIECE = 1 << 20
@@ -79,7 +80,7 @@ class Follower:
         self._pending = ""
         self._paragraph: deque[str] = deque(maxlen=_FINAL_TEXT)
         self._paragraph_ended = False
-        self._spool = FileIO(spool, "r")
+        self._spool = FileIO(open_regular(spool), "r")
         self._file: FileIO | None = None
         try:
             self.log, self._file = create_log(log)
