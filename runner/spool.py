@@ -17,7 +17,9 @@ from runner.agents.events import Event
 from runner.logs import create_log
 from worktree.reading import open_regular
 
-# How much is read at a time, and how long a line of text may grow before it is passed on in pieces.
+# How much is read at a time, in bytes: a hundred thousand empty lines take half a second. More of a long line.
+_GLANCE = 1 << 17
+# The same at most, and how long a line of text may grow before it is passed on in pieces.
 _PIECE = 1 << 20
 # The same for a line of an agent's stream: a picture that a tool has read is one.
 _LONGEST_MESSAGE = 1 << 25
@@ -98,10 +100,10 @@ class Follower:
             self._file.close()
 
     def follow(self) -> bool:
-        """Take over what is new, at most 1 MiB; False when there was nothing."""
+        """Take over what is new, as much as takes a moment; False when there was nothing."""
         if os.fstat(self._spool.fileno()).st_size < self._spool.tell():
             self._spool.seek(0)  # the agent emptied it, which is what `> /dev/stdout` does to a file
-        data = self._spool.read(min(_PIECE, self._left))
+        data = self._spool.read(min(max(_GLANCE, min(_PIECE, len(self._pending))), self._left))
         self._left -= len(data)
         self._pending += self._decoder.decode(data)
         end = self._ready()

@@ -68,6 +68,17 @@ def test_endless_line_with_a_secret_where_it_is_cut(follow: Callable[..., Follow
     assert log == line.replace(secret, "***") + "tail"
 
 
+def test_empty_lines_are_taken_over_a_moments_worth_at_a_time(tmp_path: Path) -> None:
+    """Whoever follows an agent is to hear a signal in between."""
+    (tmp_path / "raw").write_bytes(b"\n" * (1 << 20))
+    lines: list[str] = []
+    with Follower(tmp_path / "raw", tmp_path / "log", redact=str, progress=lines.append, cap=1 << 21) as follower:
+        follower.follow()
+        assert 0 < len(lines) <= 1 << 17
+        follower.finish(lambda: 60)
+    assert (len(lines), follower.complete) == (1 << 20, True)
+
+
 def test_secret_with_a_colour_in_it(follow: Callable[..., Follower]) -> None:
     text = follow(f"token {TOKEN[:9]}\x1b[1m{TOKEN[9:]}\x1b[0m!\n".encode()).log.read_text()
     assert text == "token ***!\n"
