@@ -320,6 +320,13 @@ def test_agent_that_removes_its_raw_output(world: World) -> None:
     assert (result.cause, result.log.read_text()) == (None, "removed\nlast\n")
 
 
+@pytest.mark.parametrize("report", ['{"end":"exited","survivors":7}', '{"end":"well"}', "7", ""])
+def test_agent_that_answers_for_its_supervisor(world: World, report: str) -> None:
+    result = world.run("sh", "-c", f"echo '{report}' > /proc/$PPID/fd/1; sleep 30")
+    assert (result.end, result.cause) == (SessionEnd.EXITED, "the session's supervisor was killed")
+    assert not world.processes()
+
+
 def test_log_that_cannot_be_written(world: World) -> None:
     world.logs.write_text("a file is in the way")
     result = world.run("echo", SECRET)
