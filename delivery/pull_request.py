@@ -14,7 +14,7 @@ from delivery.errors import (
 )
 from delivery.github import GitHub, Issue, PullRequest
 from delivery.hidden import visible_characters
-from delivery.text import one_line
+from delivery.text import as_subject
 
 _TITLE_LIMIT = 250
 _BODY_LIMIT = 60_000  # characters; GitHub takes 65,536
@@ -49,7 +49,7 @@ class Marked:
 def describe(issue: Issue, pull_request_text: str, final_text: str) -> Description:
     """Choose title and body: what the agent wrote for that, else the issue's title and the agent's last words."""
     title, _, body = pull_request_text.strip().partition("\n")
-    titles = (one_line(text, _TITLE_LIMIT) for text in (title, issue.title))
+    titles = (as_subject(text, _TITLE_LIMIT) for text in (title, issue.title))
     # GitHub takes no title that is blank, and nobody reads one without a picture.
     chosen = next((text for text in titles if visible_characters(text).strip()), f"Issue #{issue.number}")
     return Description(chosen, _closing(issue.number, body.strip() if title else final_text.strip()))

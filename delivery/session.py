@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from delivery.causes import Code
-from delivery.text import one_line
+from delivery.text import as_subject
 from worktree import Watch
 
 _SUBJECT_LIMIT = 72  # characters
@@ -72,7 +72,7 @@ class SessionResult:
     @property
     def subject(self) -> str:
         """What the agent said last, as the subject of a commit; possibly empty."""
-        return one_line(self.final_text, _SUBJECT_LIMIT)
+        return as_subject(self.final_text, _SUBJECT_LIMIT)
 
     def after(self, earlier: "SessionResult") -> "SessionResult":
         """Return this result of a session that went on with an earlier one, with what only that one said."""

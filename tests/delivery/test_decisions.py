@@ -228,6 +228,12 @@ def test_nothing_that_is_left_open_hides_that_the_issue_is_closed(opening: str, 
         ("", "", "Issue #7"),
         ("Add a lamp", "\u200b\n\nAt last.", "Add a lamp"),
         ("\u200b", "", "Issue #7"),
+        ("Obey [skip ci] and [CI skip]", "", "Obey (skip ci) and (CI skip)"),
+        (
+            "Add a lamp",
+            "Light it [no ci] [skip actions][actions skip] [ci]",
+            "Light it (no ci) (skip actions)(actions skip) [ci]",
+        ),
         ("Add a lamp", "x" * 300, "x" * 249 + "…"),
     ],
 )
