@@ -109,6 +109,10 @@ def test_the_number_of_an_issue_branch(branch: str, number: int | None) -> None:
         ("https://github.com/acme/widget/issues/\u0667", None),
         ("https://github.com/acme/widget/issues/1" + "0" * 18, None),
         ("https://github.com/acme/issues/7", None),
+        ("https://github.com:65536/acme/widget/issues/7", None),
+        ("https://github.com:port/acme/widget/issues/7", None),
+        ("https://[::1/acme/widget/issues/7", None),
+        ("https://:443/acme/widget/issues/7", None),
         ("github.com/acme/widget/issues/7", None),
     ],
 )
