@@ -75,7 +75,7 @@ def read_text(github: GitHub, issue: Issue, bots: Sequence[str], report: Callabl
             continue
         if author not in roles:
             roles[author] = author in listed if author.endswith("[bot]") else _may_write(github, author)
-        text = visible_markdown(comment.body)
+        text = visible_markdown(comment.body) if roles[author] else ""
         if roles[author] and len(text) <= room:
             room -= len(text)
             said.append(Said(comment.author, text))

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 _ISSUE = re.compile(
     r"(?P<server>https?://[^/\s]+)/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/issues/(?P<number>[1-9][0-9]{0,17})/?(?:[#?]\S*)?"
@@ -25,7 +26,7 @@ class IssueUrl:
     def parse(cls, text: str) -> "IssueUrl | None":
         """Return the issue at that URL, or None when it is not the URL of an issue."""
         match = _ISSUE.fullmatch(text.strip())
-        if match is None:
+        if match is None or not is_address(match["server"]):
             return None
         return cls(match["server"].rstrip("/"), match["owner"], match["name"], int(match["number"]))
 
@@ -65,7 +66,17 @@ def repository_of(remote_url: str) -> tuple[str, str] | None:
         return None
     by_http = match["scheme"] in ("http", "https") and match["port"]
     host = match["host"].lower()
-    return (f"{host}:{match['port']}" if by_http else host), f"{match['owner']}/{match['name']}"
+    host = f"{host}:{match['port']}" if by_http else host
+    return (host, f"{match['owner']}/{match['name']}") if is_address(f"https://{host}") else None
+
+
+def is_address(url: str) -> bool:
+    """Whether a URL is one of a server that can be asked by HTTP."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port beyond the last, brackets around what is no address
+        return False
 
 
 def _host_and_port(server: str) -> tuple[str, str | None]:

@@ -16,17 +16,18 @@ _TITLES = "|".join(
     for opening, closing in (('"', '"'), ("'", "'"), (r"\(", r"\)"))
 )
 _GAP = r"[ \t]*(?:\n[ \t>]*)?"
-_LABEL = r"(?:[^\[\]\\]|\\.)"
+# No label is longer: https://spec.commonmark.org/0.31.2/#link-label. And what is bounded is looked for in a moment.
+_LABEL = r"(?:[^\[\]\\]|\\.){1,999}"
 # [label]: destination "title", perhaps over several lines, but for a blank one.
 _DEFINITION = re.compile(
-    rf"^{_INSIDE}\[(?!\^)(?P<label>{_LABEL}{{1,999}})\]:{_GAP}(?P<destination><[^>\n]*>|\S+)"
+    rf"^{_INSIDE}\[(?!\^)(?P<label>{_LABEL})\]:{_GAP}(?P<destination><[^>\n]*>|\S+)"
     rf"(?:{_GAP}(?:{_TITLES}))?[ \t]*$\n?",
     re.MULTILINE,
 )
 _FOOTNOTE = re.compile(
     rf"^{_INSIDE}\[\^(?P<label>[^\]\s]+)\]:.*(?:\n[ \t]*\S.*)*(?:\n\s*\n(?: {{4}}|\t).*)*\n?", re.MULTILINE
 )
-_FOOTNOTE_USED = re.compile(r"\[\^([^\]\s]+)\]")
+_FOOTNOTE_USED = re.compile(r"\[\^([^\]\s]{1,999})\]")
 _NOWHERE = ("#", "")
 
 _OPENING = re.compile(r"(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>.*)")
@@ -39,11 +40,15 @@ _UNSHOWN_IN_DIAGRAMS = re.compile(r"^[ \t]*(?:%%|accTitle|accDescr|click\b).*\n?
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _UNSHOWN_IN_FORMULAS = re.compile(rf"\\(?:[hv]?phantom|label)\b\s*(?:{_BRACES}|[^\n]*)")
 
-_ATTRIBUTE = re.compile(r"""(?P<name>[^\s"'<>/=]+)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
+# A name begins where none is going on: looked for from each of its letters, a long one would take minutes.
+_ATTRIBUTE = re.compile(r"""(?<![^\s"'<>/=])(?P<name>[^\s"'<>/=]++)\s*=\s*(?P<value>"[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
 _TAG_IN_TEXT = (
     r"</?(?P<name>[A-Za-z][A-Za-z0-9-]*)"
     r"""(?P<attributes>(?:\s+[A-Za-z_:][\w.:-]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?)*)\s*/?>"""
 )
+_TICKS = re.compile(r"`+")
+# The end of each is looked for in all of its paragraph; more than so many steps would be felt.
+_MOST_STEPS = 20_000_000
 _TEXT = re.compile(
     rf"\\.|(?P<ticks>`+)(?!`)(?:.+?)(?<!`)(?P=ticks)(?!`)|`+|<[A-Za-z][A-Za-z0-9.+-]{{1,31}}:[^\s<>]*>|{_TAG_IN_TEXT}",
     re.DOTALL,
@@ -63,8 +68,8 @@ _EMPTY_TAG = re.compile(r"<a\b[^<>]*>\s*</a>", re.IGNORECASE)
 _POINTED = re.compile(r"\]\(\s*<(?P<destination>[^<>\n]*)>")
 _SPACE = r"(?:[ \t]+(?:\n[ \t>]*)?|\n[ \t>]*)"
 _TITLED = re.compile(rf"(?P<link>\]\((?:{_SPACE})?(?:(?!\]\()\S)*+){_SPACE}(?:{_TITLES})\s*\)")
-_BY_LABEL = re.compile(rf"\]\[(?P<label>{_LABEL}+)\]")
-_BY_ITSELF = re.compile(rf"\[(?P<label>{_LABEL}+)\](?:\[\])?(?![\[(:])")
+_BY_LABEL = re.compile(rf"\]\[(?P<label>{_LABEL})\]")
+_BY_ITSELF = re.compile(rf"\[(?P<label>{_LABEL})\](?:\[\])?(?![\[(:])")
 _EMPTY_LINK = re.compile(
     r"(?<![!\\])\[(?P<text>(?:\s|&[#\w]+;|</?(?!img\b)[A-Za-z][^<>]*>)*)\]\((?:[^\s()]|\([^\s()]*\))*\s*\)"
 )
@@ -156,7 +161,8 @@ def _shown_paragraph(text: str, links: Mapping[str, str], *, certain: bool) -> s
             return f"\0{len(kept) - 1}\0"  # no text has this character any more
         return match[0]
 
-    if certain and not _HTML_BLOCK.search(text):
+    steps = len(_TICKS.findall(text)) * len(text)
+    if certain and steps <= _MOST_STEPS and not _HTML_BLOCK.search(text):
         text = _TEXT.sub(in_text, text)
     else:
         text = _TAG_IN_HTML.sub(_tag, text)

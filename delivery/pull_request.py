@@ -13,12 +13,15 @@ from delivery.errors import (
     is_for_later,
 )
 from delivery.github import GitHub, Issue, PullRequest
-from delivery.text import one_line
+from delivery.hidden import visible_characters
+from delivery.text import as_subject
 
 _TITLE_LIMIT = 250
 _BODY_LIMIT = 60_000  # characters; GitHub takes 65,536
 # Marks a description that Nightkeep wrote, which a later Run may therefore replace.
 _OURS = "<!-- nightkeep:description -->"
+# What may begin a block of code or of HTML. It may be left open, as text that was cut is, and takes all that follows.
+_SWALLOWS = re.compile(r"`{3}|~{3}|<(?:[!?]|(?:pre|script|style|textarea)\b)", re.IGNORECASE)
 # Marks the pull request of a Failed run where it cannot be a draft.
 RUN_FAILED = "run-failed"
 
@@ -46,16 +49,21 @@ class Marked:
 def describe(issue: Issue, pull_request_text: str, final_text: str) -> Description:
     """Choose title and body: what the agent wrote for that, else the issue's title and the agent's last words."""
     title, _, body = pull_request_text.strip().partition("\n")
-    chosen = one_line(title, _TITLE_LIMIT) or one_line(issue.title, _TITLE_LIMIT) or f"Issue #{issue.number}"
+    titles = (as_subject(text, _TITLE_LIMIT) for text in (title, issue.title))
+    # GitHub takes no title that is blank, and nobody reads one without a picture.
+    chosen = next((text for text in titles if visible_characters(text).strip()), f"Issue #{issue.number}")
     return Description(chosen, _closing(issue.number, body.strip() if title else final_text.strip()))
 
 
 def _closing(number: int, body: str) -> str:
-    """Return the body with the words that let GitHub close the issue on a merge, once."""
+    """Return the body with the words that let GitHub close the issue on a merge: once, and where GitHub reads them."""
     body = body if len(body) <= _BODY_LIMIT else f"{body[:_BODY_LIMIT]}…"
-    if re.search(rf"\b(close[sd]?|fix(e[sd])?|resolve[sd]?):? #{number}\b", body, re.IGNORECASE):
-        return f"{body}\n\n{_OURS}"
-    return f"{body}\n\nCloses #{number}\n\n{_OURS}".strip()
+    swallows = _SWALLOWS.search(body)
+    read = body[: swallows.start()] if swallows else body
+    is_said = re.search(rf"(?<!`)\b(close[sd]?|fix(e[sd])?|resolve[sd]?):? #{number}\b", read, re.IGNORECASE)
+    closes = "" if is_said else f"Closes #{number}"
+    parts = (closes, _OURS, body) if swallows else (body, closes, _OURS)
+    return "\n\n".join(part for part in parts if part)
 
 
 class PullRequests:

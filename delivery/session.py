@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from delivery.causes import Code
-from delivery.text import one_line
+from delivery.text import as_subject
 from worktree import Watch
 
 _SUBJECT_LIMIT = 72  # characters
@@ -50,7 +50,7 @@ class SessionResult:
     `cause` is None after a session that ended well, else one sentence that says what went wrong, and `code` is what
     kind of cause that is for an agent. `status` is the agent's exit status, negative for a signal, None when it never
     ran. `final_text` is what the agent said last and `pull_request_text` what it wrote to its `NIGHTKEEP_PR_FILE`, both
-    redacted and possibly empty.
+    redacted, without control characters and possibly empty.
 
     Some agents tell more: `denied` names the tools that the agent was not allowed to use, `unfinished` the work that
     still ran beside it when it ended well, and was stopped, and `resumable` is what resumes the session, empty when
@@ -72,7 +72,7 @@ class SessionResult:
     @property
     def subject(self) -> str:
         """What the agent said last, as the subject of a commit; possibly empty."""
-        return one_line(self.final_text, _SUBJECT_LIMIT)
+        return as_subject(self.final_text, _SUBJECT_LIMIT)
 
     def after(self, earlier: "SessionResult") -> "SessionResult":
         """Return this result of a session that went on with an earlier one, with what only that one said."""

@@ -7,6 +7,8 @@ from pathlib import Path
 from worktree.reading import read_regular
 
 _ELLIPSIS = "…"
+# https://docs.github.com/en/actions/how-tos/manage-workflow-runs/skip-workflow-runs
+_SKIPS = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", re.IGNORECASE)
 
 
 # What is not for the eye: control characters, invisible ones (among them those that turn the direction of text),
@@ -39,6 +41,11 @@ def one_line(text: str, limit: int) -> str:
     """Return the first line of `text` that is not blank, cut to `limit` characters."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= limit else line[: limit - 1] + _ELLIPSIS
+
+
+def as_subject(text: str, limit: int) -> str:
+    """Return the first line of `text` for a commit or a title, without words for which GitHub runs no workflows."""
+    return _SKIPS.sub(r"(\1)", one_line(text, limit))
 
 
 def as_name(text: str, limit: int = 200) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from delivery.errors import PreflightError
-from delivery.issue_url import repository_of
+from delivery.issue_url import is_address, repository_of
 from runner.configured import git_limits, load
 from runner.exit_codes import ExitCode, signal_exit_code
 from runner.processes import Strays, become_subreaper
@@ -50,7 +50,7 @@ class Place:
         host, repository = named
         stated = os.environ.get("GITHUB_SERVER_URL", "").rstrip("/")
         scheme = "http" if url.startswith("http://") else "https"
-        server = stated if urlsplit(stated).netloc.lower() == host else f"{scheme}://{host}"
+        server = stated if is_address(stated) and urlsplit(stated).netloc.lower() == host else f"{scheme}://{host}"
         return cls(server=server, repository=repository)
 
 

@@ -85,13 +85,17 @@ class WorkflowStep:
             return
         # A delimiter that nobody can guess: a value cannot end early and set other outputs.
         fence = secrets.token_hex(16)
-        with suppress(OSError), Path(self._output).open("a", encoding="utf-8") as file:
-            file.writelines(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in outputs.items())
+        _append(self._output, "".join(f"{name}<<{fence}\n{value}\n{fence}\n" for name, value in outputs.items()))
 
     def _summarise(self, text: str) -> None:
         if self._summary:
-            with suppress(OSError), Path(self._summary).open("a", encoding="utf-8") as file:
-                file.write(text)
+            _append(self._summary, text)
+
+
+def _append(file: str, text: str) -> None:
+    # A path may have a name that is no text, and is then written as standard error shows it.
+    with suppress(OSError), Path(file).open("a", encoding="utf-8", errors="backslashreplace") as opened:
+        opened.write(text)
 
 
 def _step_outputs(outcome: Outcome, seconds: float) -> dict[str, str]:

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from delivery.errors import PreflightError
 from delivery.github import graphql_url
+from delivery.issue_url import is_address
 
 
 def api_url(server: str, environment: Mapping[str, str]) -> str:
@@ -14,7 +15,7 @@ def api_url(server: str, environment: Mapping[str, str]) -> str:
     names another address for GraphQL than the one that goes with it: a Run would change drafts on another server.
     """
     address = environment.get("GITHUB_API_URL", "").rstrip("/")
-    if address and (urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname):
+    if address and not is_address(address):
         raise PreflightError(f"GITHUB_API_URL is no address: {address!r}; it looks like https://api.github.com")
     if not address:
         on_github = urlsplit(server).hostname == "github.com"

@@ -181,9 +181,13 @@ class ChildProcesses:
 
     def _relay(self, stream: IO[bytes], number: int) -> None:
         """Say what a Run says, each line marked as its own; what is no line of ours is its agent's."""
+        is_ours = goes_on = False
         while line := stream.readline(_LONGEST_LINE):
             text = line.decode(errors="replace").rstrip("\r\n")
-            if text.startswith(_OURS):
+            # A line that is too long comes in pieces, and its agent chooses how the next one begins.
+            is_ours = is_ours if goes_on else text.startswith(_OURS)
+            goes_on = not line.endswith(b"\n")
+            if is_ours:
                 self._progress.say(f"#{number}: {text.removeprefix(_OURS)}")
             else:
                 self._progress.agent(f"#{number}: {text.removeprefix(_AGENTS)}")

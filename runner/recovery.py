@@ -1,5 +1,6 @@
 """Finishing what killed runners left unfinished in one clone."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from delivery.parts import Parts
 from delivery.recovery import recover
 from delivery.unfinished import Unfinished, read_unfinished
 from delivery.untold import tell
-from runner.agents import agent_named
+from runner.agents import Agent, agent_named
 from runner.conclusion import to_go_on
 from runner.logs import find_logs
 from runner.spool import Follower
@@ -168,7 +169,9 @@ class Recovery:
             self.report(line)
         written = Path(str(journal.file))
         log = written.with_name(written.name.replace("-journal", "-command")).with_suffix(".log")
-        with suppress(OSError), log.open("a", encoding="utf-8") as file:
+        # An agent may have put anything there: no link is followed, and nobody waited for.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with suppress(OSError), os.fdopen(os.open(log, flags, 0o600), "a", encoding="utf-8") as file:
             file.write(f"{written_now()} ended: killed, then finished by recovery\n")
 
     def _preserve(self, orphan: Orphan) -> Recovered:
@@ -201,7 +204,10 @@ class Recovery:
         return line
 
     def _save_output(self, run_id: str, journal: Journal) -> Path | None:
-        """Redact what is left of a session's raw output into a Session log beside the journal; return the last one."""
+        """Redact what is left of a session's raw output into a Session log beside the journal; return the last one.
+
+        Trouble with that is reported, and keeps no work from being preserved.
+        """
         saved = None
         private = self.run.launch.common / "nightkeep" / "runs" / run_id
         for spool in sorted(private.glob("session-*.raw")):
@@ -209,12 +215,19 @@ class Recovery:
             stem = Path(str(journal.file)).name.split("-journal", 1)[0]
             log = Path(str(journal.file)).with_name(f"{stem}-{kind}.log")
             agent = agent_named(name)
-            with Follower(spool, log, redact=self.run.redact, progress=_nothing, cap=_NO_CAP, agent=agent) as follower:
-                follower.finish(lambda: _LAST_OUTPUT)
-            saved = follower.log
-            if follower.complete:
-                spool.unlink()
+            try:
+                saved = self._save(spool, log, agent)
+            except OSError as error:
+                self.report(self.run.redact(f"what a session printed cannot be read: {error}"))
         return saved
+
+    def _save(self, spool: Path, log: Path, agent: Agent) -> Path:
+        """Redact one session's raw output into a Session log, and remove it once all of it is there; return the log."""
+        with Follower(spool, log, redact=self.run.redact, progress=_nothing, cap=_NO_CAP, agent=agent) as follower:
+            follower.finish(lambda: _LAST_OUTPUT)
+        if follower.complete:
+            spool.unlink()
+        return follower.log
 
 
 def _nothing(_line: str) -> None:

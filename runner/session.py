@@ -23,7 +23,7 @@ from runner.agents import Agent, Conversation, Trouble, agent_for, any_command
 from runner.exchange import Exchange, exchange
 from runner.logs import LogPlace
 from runner.processes import KILL_WAIT, Strays, stop
-from runner.spool import Follower
+from runner.spool import Follower, without_controls
 from runner.supervisor import Orders, Report
 from worktree import Interruption, Redactor, Watch
 
@@ -194,7 +194,7 @@ class AgentSessions:
             cause=self._cause(request, report),
             status=report.status,
             final_text=self._redact(follower.final_text()),
-            pull_request_text=self._redact(files.pull_request_text()),
+            pull_request_text=self._redact(without_controls(files.pull_request_text())),
             log=follower.log,
             survivors=tuple(report.survivors),
         )
@@ -374,8 +374,13 @@ class _Supervisor:
         return not chunk or self._answer.endswith(b"\n")
 
     def report(self) -> Report | None:
-        """Return its answer, or None when it gave none."""
-        return Report(**json.loads(self._answer)) if self._answer.endswith(b"\n") else None
+        """Return its answer, or None when it gave none: an agent of the same user can write there as well."""
+        from pydantic import TypeAdapter
+
+        with suppress(ValueError):
+            report = TypeAdapter(Report).validate_json(self._answer)
+            return replace(report, end=SessionEnd(report.end))
+        return None
 
     def kill(self) -> tuple[float, str]:
         """Kill it; return when it was started, as psutil tells it, and what became of it."""

@@ -15,8 +15,11 @@ from delivery.text import one_line
 from runner.agents import Agent, Conversation, any_command, shown
 from runner.agents.events import Event
 from runner.logs import create_log
+from worktree.reading import open_regular
 
-# How much is read at a time, and how long a line of text may grow before it is passed on in pieces.
+# How much is read at a time, in bytes: a hundred thousand empty lines take half a second. More of a long line.
+_GLANCE = 1 << 17
+# The same at most, and how long a line of text may grow before it is passed on in pieces.
 _PIECE = 1 << 20
 # The same for a line of an agent's stream: a picture that a tool has read is one.
 _LONGEST_MESSAGE = 1 << 25
@@ -25,10 +28,15 @@ _LONGEST_SECRET = 1 << 14
 _FINAL_TEXT = 4000
 _BRIEF = 100  # characters
 
-_OPEN_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?![\s\S]*-----END)")
+_KEY_MARK = re.compile(r"-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----")
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def without_controls(text: str) -> str:
+    """Return a text without control characters, but for the ends of its lines and tabs."""
+    return "\n".join(_CONTROL.sub("", _ESCAPE.sub("", line)) for line in re.split(r"\r\n?|\n", text))
 
 
 class _Line(NamedTuple):
@@ -74,7 +82,7 @@ class Follower:
         self._pending = ""
         self._paragraph: deque[str] = deque(maxlen=_FINAL_TEXT)
         self._paragraph_ended = False
-        self._spool = FileIO(spool, "r")
+        self._spool = FileIO(open_regular(spool), "r")
         self._file: FileIO | None = None
         try:
             self.log, self._file = create_log(log)
@@ -92,10 +100,10 @@ class Follower:
             self._file.close()
 
     def follow(self) -> bool:
-        """Take over what is new, at most 1 MiB; False when there was nothing."""
+        """Take over what is new, as much as takes a moment; False when there was nothing."""
         if os.fstat(self._spool.fileno()).st_size < self._spool.tell():
             self._spool.seek(0)  # the agent emptied it, which is what `> /dev/stdout` does to a file
-        data = self._spool.read(min(_PIECE, self._left))
+        data = self._spool.read(min(max(_GLANCE, min(_PIECE, len(self._pending))), self._left))
         self._left -= len(data)
         self._pending += self._decoder.decode(data)
         end = self._ready()
@@ -130,12 +138,22 @@ class Follower:
     def _ready(self) -> int:
         """Return how much of what is pending can be redacted now without cutting a secret in two."""
         end = self._pending.rfind("\n") + 1
-        key = _OPEN_KEY.search(self._pending, 0, end)
-        if key is not None and len(self._pending) - key.start() < _LONGEST_SECRET:
-            return self._pending.rfind("\n", 0, key.start()) + 1
+        key = self._open_key(end)
+        if key is not None and len(self._pending) - key < _LONGEST_SECRET:
+            return self._pending.rfind("\n", 0, key) + 1
         if end == 0 and len(self._pending) > self._longest:
             return self._cut()
         return end
+
+    def _open_key(self, end: int) -> int | None:
+        """Return where a private key begins in the lines up to `end` that does not end in them; None for no such."""
+        begun = None
+        for mark in _KEY_MARK.finditer(self._pending, 0, end):
+            if mark[1] == "END":
+                begun = None
+            elif begun is None:
+                begun = mark.start()
+        return begun
 
     def _cut(self) -> int:
         """Return a place in an endless line where no secret is cut: both sides redact as they do together."""

@@ -13,16 +13,23 @@ def read_regular(path: Path | str, limit: int = _LIMIT) -> bytes:
 
     Follows no link and waits for nobody: raises OSError for a fifo, a device, a directory or a link.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = open_regular(path)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no regular file")
         if status.st_size > limit:
             os.lseek(descriptor, status.st_size - limit, os.SEEK_SET)
         return _read(descriptor, min(status.st_size + 1, limit), limit)
     finally:
         os.close(descriptor)
+
+
+def open_regular(path: Path | str) -> int:
+    """Open the file for reading, and return its descriptor; as `read_regular` does, and raises."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(f"{path} is no regular file")
 
 
 def _read(descriptor: int, expected: int, limit: int) -> bytes:

@@ -82,7 +82,9 @@ def _forms(value: str) -> set[str]:
     raw = value.encode(errors="surrogateescape")
     escaped = json.dumps(value)[1:-1]
     quoted = {encode(raw, safe="") for encode in (quote, quote_plus)}
-    forms = {value, escaped, json.dumps(escaped)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], *quoted}
+    printed = {escaped, json.dumps(value, ensure_ascii=False)[1:-1]}
+    printed |= {one.replace("/", "\\/") for one in printed}  # as PHP and others write it
+    forms = {value, *printed, *(json.dumps(one)[1:-1] for one in printed), *quoted}
     forms.add(base64.b64encode(b"x-access-token:" + raw).decode())
     # The bytes around the value decide how it falls into base64's groups of three: cover all three, without the
     # characters at either end that the neighbours share.

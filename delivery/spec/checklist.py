@@ -8,7 +8,8 @@ from delivery.text import as_code
 
 _BEGIN, _END = "<!-- nightkeep:tickets -->", "<!-- /nightkeep:tickets -->"
 # Markers count on a line of their own only: a cause may hold one. Whoever edits on the web writes \r\n.
-_BLOCK = re.compile(f"^{_BEGIN}\\r?\n.*?^{_END}(?=\\r?$)", re.DOTALL | re.MULTILINE)
+# One that has lost its other half marks nothing: what stands between it and the next checklist is others'.
+_BLOCK = re.compile(f"^{_BEGIN}\\r?\n(?:(?!^{_BEGIN}\\r?$).)*?^{_END}(?=\\r?$)", re.DOTALL | re.MULTILINE)
 _LONGEST = 30_000  # characters; GitHub takes 65,536 of a body, and the rest of it belongs to others
 _LONGEST_TITLE = 80  # characters
 _CAUSES = (300, 100, 0)  # how many characters of a cause are shown, tried in turn until the checklist fits

@@ -52,6 +52,7 @@ _STATES = {
     "killed": State.STOPPED,
     "stopped": State.STOPPED,
 }
+_DEAREST = 1_000_000  # dollars; what costs more, or is no number, is not told
 # The whole message follows, or the line says nothing that another one does not.
 _SILENT = {"stream_event", "keep_alive", "tool_progress"}
 
@@ -190,7 +191,8 @@ def _result(message: Mapping[str, Any]) -> Iterator[Event]:
     text = str(message.get("result") or went_wrong or message.get("subtype") or "")
     turns = message.get("num_turns")
     summary = "1 turn" if turns == 1 else f"{turns} turns"
-    if isinstance(cost := message.get("total_cost_usd"), int | float):
+    cost = message.get("total_cost_usd")
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < _DEAREST:
         summary += f", ${cost:.2f}"
     if message.get("subtype") == "success" and message.get("is_error") is not True:
         # A result without text is one whose text was lost on the way: the agent's last words stand for it.

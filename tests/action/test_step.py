@@ -52,6 +52,14 @@ def test_a_value_cannot_set_another_output(tmp_path: Path) -> None:
     }
 
 
+def test_a_name_that_is_no_text_is_told_all_the_same(tmp_path: Path) -> None:
+    output, summary = tmp_path / "output", tmp_path / "summary"
+    step = WorkflowStep({"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)})
+    step.broken("caf\udce9 is gone", 1)
+    assert told(output)["failure-cause"] == r"caf\udce9 is gone"
+    assert "is gone" in summary.read_text()
+
+
 def test_files_that_cannot_be_written_change_nothing(tmp_path: Path) -> None:
     gone = str(tmp_path / "gone" / "file")
     step = WorkflowStep({"GITHUB_OUTPUT": gone, "GITHUB_STEP_SUMMARY": gone})

@@ -109,6 +109,10 @@ def test_the_number_of_an_issue_branch(branch: str, number: int | None) -> None:
         ("https://github.com/acme/widget/issues/\u0667", None),
         ("https://github.com/acme/widget/issues/1" + "0" * 18, None),
         ("https://github.com/acme/issues/7", None),
+        ("https://github.com:65536/acme/widget/issues/7", None),
+        ("https://github.com:port/acme/widget/issues/7", None),
+        ("https://[::1/acme/widget/issues/7", None),
+        ("https://:443/acme/widget/issues/7", None),
         ("github.com/acme/widget/issues/7", None),
     ],
 )
@@ -199,6 +203,7 @@ def issue(title: str = "Add a lamp", body: str = "") -> Issue:
         ("Closes #17", True),
         ("discloses #7", True),
         ("closes", True),
+        ("say `Closes #7`", True),
     ],
 )
 def test_the_issue_is_closed_once(body: str, *, added: bool) -> None:
@@ -206,6 +211,15 @@ def test_the_issue_is_closed_once(body: str, *, added: bool) -> None:
     assert described.count("Closes #7\n\n<!--") == added + (body == "Closes #7")
     assert "final text" not in described
     assert body in described
+
+
+@pytest.mark.parametrize("opening", ["```sh\nmake", "- ~~~\n  x", "<!-- to do", "<pre>", "<![CDATA["])
+@pytest.mark.parametrize("closes", ["", "\nCloses #7"])
+def test_nothing_that_is_left_open_hides_that_the_issue_is_closed(opening: str, closes: str) -> None:
+    body = f"It shines:\n\n{opening}{closes}"
+    assert describe(issue(), f"Title\n\n{body}", "").body == f"Closes #7\n\n<!-- nightkeep:description -->\n\n{body}"
+    said = describe(issue(), f"Title\n\nCloses #7\n\n{body}", "").body
+    assert said == f"<!-- nightkeep:description -->\n\nCloses #7\n\n{body}"
 
 
 @pytest.mark.parametrize(
@@ -216,6 +230,14 @@ def test_the_issue_is_closed_once(body: str, *, added: bool) -> None:
         ("Add a lamp", "", "Add a lamp"),
         ("Add a lamp", " \n \n", "Add a lamp"),
         ("", "", "Issue #7"),
+        ("Add a lamp", "\u200b\n\nAt last.", "Add a lamp"),
+        ("\u200b", "", "Issue #7"),
+        ("Obey [skip ci] and [CI skip]", "", "Obey (skip ci) and (CI skip)"),
+        (
+            "Add a lamp",
+            "Light it [no ci] [skip actions][actions skip] [ci]",
+            "Light it (no ci) (skip actions)(actions skip) [ci]",
+        ),
         ("Add a lamp", "x" * 300, "x" * 249 + "…"),
     ],
 )

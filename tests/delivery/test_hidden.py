@@ -100,3 +100,15 @@ def test_only_what_github_shows_is_left(text: str, shown: str) -> None:
 )
 def test_characters_without_a_picture_go(text: str, shown: str) -> None:
     assert visible_characters(text) == shown
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("piece", ["\\[", '["\\', "\\``` ", ";-\\[", "&x=y\\``` ", "[^-"])
+def test_brackets_and_ticks_that_nothing_ends_take_no_time(piece: str) -> None:
+    assert visible_markdown(f"<b title='hidden'>{piece * (65_000 // len(piece))}").startswith("<b>")
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("tag", ["<img {}>", "<div>\n<img {}", "<a x='y'{}>"])
+def test_a_long_word_in_a_tag_takes_no_time(tag: str) -> None:
+    assert "xxx" not in visible_markdown(tag.format("x" * 65_000))

@@ -320,6 +320,13 @@ def test_agent_that_removes_its_raw_output(world: World) -> None:
     assert (result.cause, result.log.read_text()) == (None, "removed\nlast\n")
 
 
+@pytest.mark.parametrize("report", ['{"end":"exited","survivors":7}', '{"end":"well"}', "7", ""])
+def test_agent_that_answers_for_its_supervisor(world: World, report: str) -> None:
+    result = world.run("sh", "-c", f"echo '{report}' > /proc/$PPID/fd/1; sleep 30")
+    assert (result.end, result.cause) == (SessionEnd.EXITED, "the session's supervisor was killed")
+    assert not world.processes()
+
+
 def test_log_that_cannot_be_written(world: World) -> None:
     world.logs.write_text("a file is in the way")
     result = world.run("echo", SECRET)
@@ -345,6 +352,12 @@ def test_pull_request_text_is_redacted_and_bounded(world: World) -> None:
     result = world.python(f"import os; open(os.environ['NIGHTKEEP_PR_FILE'], 'w').write(({SECRET!r} + '\\n') * 9999)")
     assert set(result.pull_request_text.splitlines()) == {"***"}
     assert 2000 < len(result.pull_request_text.splitlines()) < 3000
+
+
+def test_pull_request_text_has_no_control_characters(world: World) -> None:
+    text = f"Ti\0tle\r\n\r\n\x1b[31mred\x1b[0m\t{SECRET[:4]}\x1b[1m{SECRET[4:]}\rlast\u202e\n"
+    result = world.python(f"import os; open(os.environ['NIGHTKEEP_PR_FILE'], 'w', newline='').write({text!r})")
+    assert result.pull_request_text == "Title\n\nred\t***\nlast\n"
 
 
 def test_links_in_the_exchange_directory_are_not_followed(world: World) -> None:

@@ -47,6 +47,17 @@ def test_unfinished_private_key(follow: Callable[..., Follower]) -> None:
     assert follow(b"a\n-----BEGIN PRIVATE KEY-----\nMII\n").log.read_text() == "a\n***\n"
 
 
+def test_private_key_with_the_end_of_something_else_in_it(follow: Callable[..., Follower]) -> None:
+    begun = b"a\n-----BEGIN PRIVATE KEY-----\n-----END CERTIFICATE-----\nMII\n"
+    assert follow(begun, b"EOW\n-----END PRIVATE KEY-----\nb\n").log.read_text() == "a\n***\nb\n"
+
+
+@pytest.mark.timeout(10)
+def test_many_private_keys_take_no_time(follow: Callable[..., Follower]) -> None:
+    key = b"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n"
+    assert follow(key * 18_000, key).log.read_text() == "***\n" * 18_001
+
+
 @pytest.mark.parametrize("secret", [SECRET, TOKEN])
 @pytest.mark.parametrize("shift", range(0, 60, 7))
 def test_endless_line_with_a_secret_where_it_is_cut(follow: Callable[..., Follower], secret: str, shift: int) -> None:
@@ -55,6 +66,17 @@ def test_endless_line_with_a_secret_where_it_is_cut(follow: Callable[..., Follow
     line = "." * (cut - shift) + secret + "." * (whole + 1000 - cut + shift - len(secret))
     log = follow(line[:whole].encode(), line[whole:].encode() + b"tail").log.read_text()
     assert log == line.replace(secret, "***") + "tail"
+
+
+def test_empty_lines_are_taken_over_a_moments_worth_at_a_time(tmp_path: Path) -> None:
+    """Whoever follows an agent is to hear a signal in between."""
+    (tmp_path / "raw").write_bytes(b"\n" * (1 << 20))
+    lines: list[str] = []
+    with Follower(tmp_path / "raw", tmp_path / "log", redact=str, progress=lines.append, cap=1 << 21) as follower:
+        follower.follow()
+        assert 0 < len(lines) <= 1 << 17
+        follower.finish(lambda: 60)
+    assert (len(lines), follower.complete) == (1 << 20, True)
 
 
 def test_secret_with_a_colour_in_it(follow: Callable[..., Follower]) -> None:

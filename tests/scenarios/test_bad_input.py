@@ -66,6 +66,21 @@ def test_no_remote(stage: Stage) -> None:
     refused(run(stage, stage.url(stage.issue())), 'no remote "origin"', "run this in a clone of acme/widget")
 
 
+@pytest.mark.parametrize("command", ["pickup", "status"])
+def test_a_remote_with_an_address_that_is_none(stage: Stage, command: str) -> None:
+    git(stage.clone, "remote", "set-url", "origin", "http://127.0.0.1:65536/acme/widget.git")
+    result = stage.command(command, "--token-file", str(stage.token_file))
+    assert (result.status, "is no clone of a repository on GitHub" in result.stderr) == (2, True), result
+
+
+@pytest.mark.parametrize("address", ["http://[x", "http://127.0.0.1:65536", "localhost"])
+def test_an_api_with_an_address_that_is_none(stage: Stage, address: str) -> None:
+    result = run(stage, stage.url(stage.issue()), GITHUB_API_URL=address)
+    refused(result, f"GITHUB_API_URL is no address: {address!r}")
+    result = stage.command("pickup", "--token-file", str(stage.token_file), GITHUB_SERVER_URL=address)
+    assert (result.status, "skipped: " in result.stderr) == (0, True), result
+
+
 def test_no_git_directory(stage: Stage) -> None:
     (stage.root / "empty").mkdir()
     result = stage.run_in(stage.root / "empty", 1, AGENT)

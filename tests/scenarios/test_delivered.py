@@ -38,6 +38,7 @@ def test_the_session_log_is_private(stage: Stage) -> None:
         ("echo on > lamp.txt; echo 'The lamp is on.'", "The lamp is on."),
         ("echo on > lamp.txt; printf 'Light it\\n\\nAt last.\\n' > $NIGHTKEEP_PR_FILE; echo Bye.", "Light it"),
         ("echo on > lamp.txt", "Add a lamp"),
+        ("echo on > lamp.txt; echo 'On, with [skip ci] obeyed'", "On, with (skip ci) obeyed"),
     ],
 )
 def test_an_agent_that_leaves_everything_uncommitted(stage: Stage, script: str, subject: str) -> None:

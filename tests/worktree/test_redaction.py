@@ -104,3 +104,10 @@ def test_no_secret_comes_through(secret: str, before: str, after: str) -> None:
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = Redactor(["known-secret"])(text)
     assert Redactor(["known-secret"])(once) == once
+
+
+@pytest.mark.parametrize("secret", ["wJalrXUtnFEMI/K7MDENG/bPx", "caf\u00e9/K7MDENG"])
+def test_a_slash_may_be_escaped_in_json(secret: str) -> None:
+    """As PHP does, and what was written so may be a string of another document."""
+    inner = json.dumps(secret).replace("/", "\\/")
+    assert Redactor([secret])(f"{inner} {json.dumps(inner)}") == '"***" "\\"***\\""'

@@ -72,3 +72,10 @@ def test_however_many_tickets_there_are_it_fits(tickets: int, causes: int) -> No
     assert text.splitlines()[3].count("x") <= causes
     assert (f"- [ ] #{tickets - 1}: failed" in text) == (tickets < 2000)
     assert ("more\n<!-- /nightkeep:tickets -->" in text) == (tickets == 2000)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_follows_a_marker_that_has_lost_its_end_stays(end: str) -> None:
+    body = end.join(["Mine", "<!-- nightkeep:tickets -->", "more of mine", ""])
+    shown = with_checklist(body, OLD)
+    assert with_checklist(shown, BLOCK) == f"{body.rstrip()}\n\n{BLOCK}"

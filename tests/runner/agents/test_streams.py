@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.agents import Conversation, Trouble, agent_for, agent_named, any_command, shown
-from runner.agents.events import Event, Said, Used
+from runner.agents.events import Ended, Event, Said, Used
 from runner.spool import Follower
 
 STREAMS = Path(__file__).parent / "streams"
@@ -106,6 +106,13 @@ def test_a_stream_that_breaks_off_has_no_good_end() -> None:
 def test_a_result_that_lost_its_text_has_the_agents_last_words() -> None:
     *lines, last = (STREAMS / "claude-commits.jsonl").read_text().splitlines()
     assert read("claude", *lines, json.dumps(json.loads(last) | {"result": ""})).final_text.startswith("The lamp is on")
+
+
+@pytest.mark.parametrize("cost", ["9" * 400, "-1", "NaN", "1e999", "true", '"a lot"'])
+def test_what_no_session_costs_is_not_told(cost: str) -> None:
+    line = f'{{"type":"result","subtype":"success","result":"Done","num_turns":2,"total_cost_usd":{cost}}}'
+    (ended,) = agent_named("claude").events(line) or ()
+    assert ended == Ended("Done", summary="2 turns")
 
 
 def test_an_older_program_without_a_key_says_so_as_text() -> None:
