@@ -3,18 +3,13 @@
 import json
 import os
 import re
-import select
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
 
 from delivery.causes import Code
 from delivery.session import SessionEnd, SessionRequest, SessionResult
@@ -24,19 +19,14 @@ from runner.exchange import Exchange, exchange
 from runner.logs import LogPlace
 from runner.processes import KILL_WAIT, Strays, stop
 from runner.spool import Follower, without_controls
+from runner.supervised import POLL, SLACK, SupervisorProcess, left_behind
 from runner.supervisor import Orders, Report
 from worktree import Interruption, Redactor, Watch
+from worktree.processes import RUN_MARKER
 
-if TYPE_CHECKING:
-    from psutil import Process
-
-_POLL = 0.1
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-# How long the supervisor may take for what should take no time at all, in seconds: to start, to answer, to end.
-_SLACK = 20.0
 # How long the rest of the output may take to be redacted after the agent's end, in seconds.
 _LAST_OUTPUT = 60.0
-_MARKER = "NIGHTKEEP_RUN"
 _CODES: Mapping[Trouble | None, Code] = {
     Trouble.USAGE_LIMIT: Code.AGENT_LIMIT,
     Trouble.LOGIN: Code.AGENT_LOGIN,
@@ -111,7 +101,7 @@ class AgentSessions:
                 files = stack.enter_context(exchange(request.prompt))
                 spool = stack.enter_context(_spool(request, agent))
                 follower = stack.enter_context(self._follower(spool.path, log, agent))
-                supervisor = stack.enter_context(_Supervisor(self._environment, spool.path))
+                supervisor = stack.enter_context(SupervisorProcess(self._environment, spool.path))
             except (OSError, ValueError) as error:
                 return self._not_run(request, Report(end=SessionEnd.NOT_STARTED, trouble=str(error)), log)
             stack.enter_context(self._strays.sparing(supervisor.process))
@@ -146,7 +136,7 @@ class AgentSessions:
             last_grace=self._limits.interrupted_grace,
         )
 
-    def _attend(self, supervisor: "_Supervisor", follower: Follower, orders: Orders, watch: Watch) -> Report | None:
+    def _attend(self, supervisor: SupervisorProcess, follower: Follower, orders: Orders, watch: Watch) -> Report | None:
         """Follow the session until the supervisor answers; None when it does not."""
         limits = self._limits
         deadline = time.monotonic() + orders.wall + _stop_time(limits.grace)
@@ -155,7 +145,7 @@ class AgentSessions:
         stopping = False
         interrupted = False
         more = False
-        while not supervisor.answered(0 if more else _POLL) and time.monotonic() < deadline:
+        while not supervisor.answered(0 if more else POLL) and time.monotonic() < deadline:
             more = follower.follow()
             silence.note(ended=more)
             if self._interruption.recorded is None:
@@ -169,13 +159,13 @@ class AgentSessions:
                 deadline = min(deadline, time.monotonic() + _stop_time(limits.interrupted_grace))
         return supervisor.report()
 
-    def _clean_up_after(self, supervisor: "_Supervisor", request: SessionRequest, spool: Path) -> Report:
+    def _clean_up_after(self, supervisor: SupervisorProcess, request: SessionRequest, spool: Path) -> Report:
         """Stop what a supervisor that was killed, or hangs, has left behind."""
         born, trouble = supervisor.kill()
         recorded = self._interruption.recorded
-        mark, raw = request.environment.get(_MARKER), spool.resolve()
+        mark, raw = request.environment.get(RUN_MARKER), spool.resolve()
         survivors = stop(
-            lambda: _left_behind(mark, raw, born),
+            lambda: left_behind(mark, raw, born),
             _STOP_SIGNALS,
             lambda: self._patience(self._limits.grace),
         )
@@ -266,7 +256,7 @@ def _duration(seconds: float) -> str:
 
 def _stop_time(grace: float) -> float:
     """Return how long the supervisor may take for its whole stop sequence."""
-    return 2 * grace + KILL_WAIT + _SLACK
+    return 2 * grace + KILL_WAIT + SLACK
 
 
 class _Silence:
@@ -313,112 +303,3 @@ def _spool(request: SessionRequest, agent: Agent) -> Iterator[_Spool]:
         with suppress(FileNotFoundError):
             if not spool.keep or spool.path.stat().st_size == 0:
                 spool.path.unlink()
-
-
-class _Supervisor:
-    """One supervisor process, seen from the runner.
-
-    Leaving the block ends it: it sees its stdin closed, stops what the agent has running, and is waited for.
-    """
-
-    def __init__(self, environment: Mapping[str, str], spool: Path) -> None:
-        # -P, -E: a folder runner/ in the user's repository or on PYTHONPATH must not be taken for ours. Its own
-        # trouble goes to the spool, and from there redacted to the Session log. Its own session: Ctrl-C in a terminal
-        # reaches the runner only.
-        with spool.open("ab") as trouble:
-            self.process = subprocess.Popen(
-                [sys.executable, "-E", "-P", "-m", "runner.supervisor"],
-                cwd="/",
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=trouble,
-                bufsize=0,
-                start_new_session=True,
-            )
-        assert self.process.stdin is not None  # noqa: S101 (for mypy: we asked for pipes)
-        assert self.process.stdout is not None  # noqa: S101
-        self._stdin, self._stdout = self.process.stdin, self.process.stdout
-        os.set_blocking(self._stdin.fileno(), False)
-        self._answer = b""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stdin.close()
-        try:
-            self.process.wait(_SLACK)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self._stdout.close()
-
-    def send(self, line: str) -> None:
-        """Send one line, for at most as long as it may take; a supervisor that has gone is noticed by `answered`."""
-        rest = memoryview(line.encode() + b"\n")
-        deadline = time.monotonic() + _SLACK
-        with suppress(BrokenPipeError):
-            while rest and time.monotonic() < deadline:
-                if select.select([], [self._stdin], [], _POLL)[1]:
-                    rest = rest[self._stdin.write(rest) or 0 :]
-
-    def answered(self, wait: float) -> bool:
-        """Say whether the supervisor has answered or is gone, after at most `wait` seconds."""
-        if not select.select([self._stdout], [], [], wait)[0]:
-            return False
-        chunk = os.read(self._stdout.fileno(), 1 << 16)
-        self._answer += chunk
-        return not chunk or self._answer.endswith(b"\n")
-
-    def report(self) -> Report | None:
-        """Return its answer, or None when it gave none: an agent of the same user can write there as well."""
-        from pydantic import TypeAdapter
-
-        with suppress(ValueError):
-            report = TypeAdapter(Report).validate_json(self._answer)
-            return replace(report, end=SessionEnd(report.end))
-        return None
-
-    def kill(self) -> tuple[float, str]:
-        """Kill it; return when it was started, as psutil tells it, and what became of it."""
-        import psutil
-
-        # Not waited for yet, so the pid is still its own.
-        born: float = psutil.Process(self.process.pid).create_time()
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(_POLL)  # it may be about to end by itself, with a status that says more
-        self.process.kill()
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(_SLACK)
-        status = self.process.returncode
-        if status is None or status < 0:
-            return born, "the session's supervisor was killed"
-        return born, f"the session's supervisor failed with status {status}, see the Session log"
-
-
-def _left_behind(mark: str | None, spool: Path, born: float) -> list["Process"]:
-    """Return the processes of a session whose supervisor is gone.
-
-    Those that carry the run's mark in their environment or have the spool open, were started after the supervisor
-    was, and their descendants.
-    """
-    import psutil
-
-    found: set[Process] = set()
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.pid != os.getpid() and process.create_time() >= born and _is_ours(process, mark, spool):
-                found |= {process, *process.children(recursive=True)}
-    return list(found)
-
-
-def _is_ours(process: "Process", mark: str | None, spool: Path) -> bool:
-    import psutil
-
-    with suppress(psutil.AccessDenied):
-        if mark is not None and process.environ().get(_MARKER) == mark:
-            return True
-    return any(Path(file.path) == spool for file in process.open_files())
