@@ -61,7 +61,7 @@ def why_unsettled(state: State, branch: str) -> str | None:
     if state.operation is not None:
         return f"a {state.operation.value[0]} unfinished"
     if state.branch != branch:
-        return f"{f'the branch {state.branch}' if state.branch else 'no branch'} checked out, and not {branch}"
+        return f"{f'the branch {state.branch}' if state.branch else 'a detached HEAD'} checked out, and not {branch}"
     if state.unmerged:
         return f"conflicts unresolved in {', '.join(state.unmerged)}"
     return None

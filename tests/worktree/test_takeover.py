@@ -88,7 +88,7 @@ def test_a_failure_in_between_names_it_and_does_not_say_that_nothing_was_made(wo
 @pytest.mark.parametrize(
     ("commands", "why"),
     [
-        ([("checkout", "-q", "--detach", "main")], "its session left HEAD on no branch"),
+        ([("checkout", "-q", "--detach", "main")], "its session left a detached HEAD checked out"),
         (
             [("checkout", "-q", "-b", "side", "main"), ("rm", "-q", "a.txt"), ("commit", "-qm", "side"),
              ("checkout", "-q", "issue-7"), ("mv", "a.txt", "c.txt"), ("commit", "-qm", "moved"), ("merge", "side")],
