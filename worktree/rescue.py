@@ -5,7 +5,7 @@ from pathlib import Path
 
 from worktree.checkout import Checkout
 from worktree.durable import sync_directory
-from worktree.errors import PrivateWorkError, WorktreeError
+from worktree.errors import GitError, PrivateWorkError, WorktreeError
 from worktree.files import Screen, private_index
 from worktree.made import loose_ends, named_commits, tips
 from worktree.naming import some
@@ -16,6 +16,7 @@ from worktree.screening import explained, screen_commits, screen_files, shown
 from worktree.snapshot import Snapshot, commit_tree, index_tree, take_snapshot
 from worktree.state import State
 
+_MOST_TAKEN = 100  # names of rescue refs that are tried
 WITHHELD = "withheld"  # what a rescue ref is called that is never pushed
 
 
@@ -119,8 +120,7 @@ def keep(checkout: Checkout, name: str, commit: str) -> str:
             return ref
     stem = rescue_ref(checkout.record.run_id, name)
     taken = {ref for ref in (*ledger.local, *ledger.refs) if ref == stem or ref.startswith(f"{stem}-")}
-    ref = stem if not taken else f"{stem}-{len(taken) + 1}"
-    _create_ref(checkout, ref, commit)
+    ref = _create_ref(checkout, stem, len(taken) + 1, commit)
     ledger.local[ref] = commit
     return ref
 
@@ -206,15 +206,28 @@ def _join(checkout: Checkout, commits: Iterable[str]) -> str:
     return commit_tree(checkout.shared, f"{first}^{{tree}}", [first, *others], message)
 
 
-def _create_ref(checkout: Checkout, ref: str, commit: str) -> None:
-    """Make a local ref that must not exist yet, durably."""
+def _create_ref(checkout: Checkout, stem: str, number: int, commit: str) -> str:
+    """Make a local ref, durably, called `stem` with the first number from `number` on that is free; return it."""
     reason = f"nightkeep {checkout.record.run_id}"
     sync = ("-c", "core.fsync=all")
-    checkout.shared.run(*sync, "update-ref", "--no-deref", "-m", reason, ref, commit, "0" * len(commit))
+    # Not to be interrupted: whether it was made must be known.
+    git = checkout.shared.completing()
+    for last in range(number, number + _MOST_TAKEN):
+        ref = stem if last == 1 else f"{stem}-{last}"
+        try:
+            git.run(*sync, "update-ref", "--no-deref", "-m", reason, ref, commit, "0" * len(commit))
+            break
+        except GitError:
+            # An agent knows the name, too.
+            if not git.answers("show-ref", "--verify", "--quiet", ref):
+                raise
+    else:
+        raise WorktreeError(f"{stem} and so many names after it are taken")
     # Git makes the file durable, but not the names that lead to it.
     for name in Path(ref).parents[:-1]:
         if (checkout.remote.common / name).is_dir():  # there is none where refs are kept in tables
             sync_directory(checkout.remote.common / name)
+    return ref
 
 
 def made_elsewhere(checkout: Checkout) -> list[tuple[str, str]]:

@@ -1,13 +1,17 @@
 """What a hostile or clumsy agent does to git's own files, and to the places next to its worktree."""
 
 import os
+import shutil
+import signal
 import stat
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_for
 from tests.worktree.runs import (
     admin_of,
     aside,
@@ -27,6 +31,7 @@ from tests.world import World, commit, git
 from worktree import (
     BranchTakenError,
     CheckpointRule,
+    Interrupted,
     Interruption,
     Launch,
     PreservationError,
@@ -512,3 +517,47 @@ def test_a_rescue_ref_that_only_names_a_branch_to_be_makes_no_branch(world: Worl
             wt.preserve_failed_run("main", "x")
     assert kept_locally(world, "staged\n")
     assert not git(world.launch, "branch", "--list", "next")
+
+
+def test_rescue_refs_that_an_agent_made_beforehand_are_passed_over(world: World) -> None:
+    with create(world) as wt:
+        for name in ("snapshot", "snapshot-2"):
+            git(wt.path, "update-ref", rescue_ref(wt, name), "HEAD")
+        (wt.path / "a.txt").write_text("staged\n")
+        git(wt.path, "add", "a.txt")
+        (wt.path / "a.txt").write_text("edited\n")
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert origin_has(world, "staged\n")
+    assert world.on_origin(rescue_ref(wt, "snapshot-3"))
+
+
+def test_a_signal_while_a_rescue_ref_is_made_does_not_keep_the_work_here(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, program = tmp_path / "made", tmp_path / "programs" / "git"
+    program.parent.mkdir()
+    late = f"*update-ref*/snapshot*) touch {made}; sleep 1;;"
+    program.write_text(f'#!/bin/sh\n{shutil.which("git")} "$@" || exit\ncase "$*" in {late} esac\n')
+    program.chmod(0o755)
+    latch = Interruption()
+
+    def interrupt() -> None:
+        wait_for(made.exists)
+        latch.record(signal.SIGINT)
+
+    with create(world, interruption=latch) as wt:
+        (wt.path / "a.txt").write_text("committed\n")
+        commit(wt.path, "work")
+        (wt.path / "a.txt").write_text("staged\n")
+        git(wt.path, "add", "a.txt")
+        (wt.path / "a.txt").write_text("left over\n")
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        threading.Thread(target=interrupt).start()
+        wt.settle("x")
+        with pytest.raises(Interrupted):
+            wt.push()
+        wt.preserve_failed_run("main", "x")
+    assert gone(wt, world)
+    assert origin_has(world, "staged\n")
+    assert origin_has(world, "left over\n")
