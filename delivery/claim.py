@@ -89,8 +89,7 @@ class Claim:
             parts.journal.discard()
             raise TakenError(_who_has(parts, plan.issue.number) or str(lost)) from lost
         except (WorktreeError, OSError) as error:
-            claim.end()
-            parts.journal.discard()
+            claim._abandon()
             if isinstance(error, Interrupted):
                 raise
             raise PreflightError(f"issue #{plan.issue.number} could not be claimed: {error}") from error
@@ -167,16 +166,19 @@ class Claim:
     def withdraw(self) -> None:
         """Undo it, for a Run that begins nothing after all."""
         self.release()
-        self.end()
-        self._parts.journal.discard()
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """End the claim of a Run that begins nothing; while it is on origin the journal is kept, for recovery."""
+        if self.end():
+            self._parts.journal.discard()
 
     def _require_as_planned(self, plan: Plan, there: Mapping[str, str]) -> None:
         """Raise PreflightError, with the claim ended, when somebody worked on the issue before it was claimed."""
         number = plan.issue.number
         if branches_of(number, there) == plan.branches:
             return
-        self.end()
-        self._parts.journal.discard()
+        self._abandon()
         raise TakenError(_AS_PLANNED.format(number))
 
 

@@ -251,7 +251,7 @@ def _kept(outcome: Outcome, facts: NoteFacts, room: _Room) -> str:
         "somebody has released it, in the clone beside it, no Run from there works on this branch. This shows what it "
         "holds, asks, and loses nothing:\n\n"
         f"{fenced(release, 'sh')}\n\n"
-        f"Before that, if origin takes its commits by now: `{push}`."
+        f"Before that, if its commits may go to origin by now: `{push}`."
     )
 
 

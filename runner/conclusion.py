@@ -142,7 +142,11 @@ def to_go_on(outcome: Outcome) -> list[str]:
     on = [f"to go on{mends}: {outcome.continue_command}"]
     if before := before_going_on(outcome):
         push, release = before
-        on = [f"before you go on, bring its commits to origin: {push}", f"and release the worktree: {release}", *on]
+        on = [
+            f"before you go on, if its commits may go to origin by now: {push}",
+            f"and release the worktree: {release}",
+            *on,
+        ]
     return on
 
 

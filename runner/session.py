@@ -141,7 +141,7 @@ class AgentSessions:
         limits = self._limits
         deadline = time.monotonic() + orders.wall + _stop_time(limits.grace)
         supervisor.send(json.dumps(asdict(orders)))
-        silence = _Silence(limits.idle, self._progress)
+        silence = _Silence(min(limits.idle, orders.wall), self._progress)
         stopping = False
         interrupted = False
         more = False

@@ -293,6 +293,18 @@ def test_a_claim_that_cannot_be_ended_is_ended_by_whoever_comes_next(stage: Stag
     assert claims(stage.world) == []
 
 
+def test_a_claim_that_cannot_be_ended_of_a_run_that_did_not_begin_is_ended_by_recovery(stage: Stage) -> None:
+    number = stage.issue()
+    stage.world.hook("update", 'case "$1 $3" in refs/nightkeep/claims/*\\ 0000*) exit 1;; esac')
+    with stage.hub.drill("POST", "*/issues/*/labels", drills.answer(422, {"message": "no"}), times=None):
+        result = stage.run(number, stage.agent("echo x > x.txt"))
+    assert (result.status, claims(stage.world)) == (2, [claim_ref(1)]), str(result)
+    assert "the claim on #1 could not be ended" in result.stderr
+    stage.world.hook("update", "exit 0")
+    recovered = stage.command("recover", "--token-file", str(stage.token_file))
+    assert (recovered.status, claims(stage.world)) == (0, []), str(recovered)
+
+
 @pytest.mark.parametrize("merged", [False, True], ids=["delivered", "merged"])
 def test_issue_that_another_ended_between_plan_and_claim_is_not_worked_on_again(stage: Stage, *, merged: bool) -> None:
     """The slower of two had looked before the quicker one claimed the issue, and claims it after that has ended."""

@@ -98,7 +98,7 @@ def test_no_new_token(stage: Stage, followed_by: str | None) -> None:
     assert told.endswith(f"; write a valid token into it, then bring the work to origin: {push}")
     assert result.stderr.count(told) == 1
     assert result.stderr.splitlines()[-3:-1] == [
-        f"nightkeep: before you go on, bring its commits to origin: {push}",
+        f"nightkeep: before you go on, if its commits may go to origin by now: {push}",
         f"nightkeep: and release the worktree: nightkeep worktrees release {kept}",
     ]
     assert told in Path(document["command_log"]).read_text()
